@@ -1,4 +1,4 @@
-//! Commits: the draft of a file becomes its object.
+//! Commits, by which the draft of a file becomes its object.
 //!
 //! ```text
 //! draft --unchanged, or encoded by the form--> a nameless file --commit--> the object
@@ -27,16 +27,19 @@ use crate::translate::{Encoded, ObjectChange};
 /// How often a commit is tried again when another program changes the object meanwhile.
 const ATTEMPTS: usize = 8;
 
-/// The number of first bytes of a file that mostly suffices to decide whether all of its bytes must be examined.
+/// The number of bytes at the beginning of a file that are examined first. They mostly suffice to decide whether the
+/// others must be examined, too.
 const HEAD_BYTES: usize = 4096;
 
 impl KeyHandle {
-    /// Commits the draft, if this handle may write. `thread` belongs to the process that closes the file.
+    /// Commits the draft, if this handle has written to it or commits it for other handles. `thread` belongs to the
+    /// process that closes the file.
     ///
     /// # Errors
     /// [`Error`].
     pub fn flush(&self, thread: Option<u32>) -> Result<(), Error> {
-        // Other handles commit what they have written when they are closed. `concerns` knows the exceptions.
+        // Each handle commits its own changes when it is closed. `concerns` knows the handles that commit changes of
+        // others.
         let has_written = self.has_written.swap(false, Ordering::Relaxed);
         let is_concerned = has_written || self.writes() && self.file.concerns(self.id);
         if !is_concerned {
@@ -59,7 +62,8 @@ impl KeyHandle {
         let Some(Err(error)) = committed else {
             return Ok(());
         };
-        // A child of the opener has written a part of the file, as in `(a; b) > file`.
+        // A process that closes a file which another process has opened has written a part of it, as `a` does in
+        // `(a; b) > file`.
         if !thread.is_some_and(|thread| self.id.is_of_other_process(thread)) {
             return Err(error);
         }
@@ -102,7 +106,8 @@ impl FileState {
             Err(self.lose(writing, &key, reason))
         });
         if let (Err(_), Some(draft)) = (&committed, self.phase.draft_mut()) {
-            // A writer that writes the file anew does not know the bytes with which its draft was merged.
+            // The writers do not know the bytes with which the draft was merged, so the draft goes back to their own
+            // text.
             draft.go_back();
         }
         if self.phase.state() == OpenState::Saving {
@@ -134,7 +139,7 @@ impl FileState {
         StoreError::changed(key).into()
     }
 
-    /// Shows the current attributes of the file, until the result is dropped.
+    /// Lets callers see the current attributes of the file without waiting for the commit, until the result is dropped.
     fn begin_saving(&self, writing: &Writing, is_scratch: bool) -> Result<SavingGuard, Error> {
         Ok(self.saving.begin(Saving {
             meta: writing.writer.meta_of(&self.name, self.file()?)?,
@@ -144,15 +149,16 @@ impl FileState {
         }))
     }
 
-    /// Makes the name of a committed object survive a loss of power, if closing a file does so. The caller gets the
-    /// error, but the object has the bytes, and the draft must not be written to any more.
+    /// Makes the name of a committed object survive a loss of power, if the mount does so whenever a file is closed. If
+    /// this fails, the caller gets the error. But the object already has the bytes, so the draft must not be written to
+    /// any more.
     pub(super) fn sync_closed(&self, writing: &Writing) -> Result<(), Error> {
         self.key()
             .map_or(Ok(()), |_| self.target(writing).sync_closed())
     }
 
     /// Makes the draft, which has no object yet, the object at `key`. Returns `false`, and changes nothing, when an
-    /// object is there that must stay (`Replaces::Nothing`). [`FileState::sync_closed`] follows.
+    /// object is there that must stay (`Replaces::Nothing`). The caller calls [`FileState::sync_closed`] afterwards.
     pub(super) fn place(&mut self, writing: &Writing, key: &Key) -> Result<bool, Error> {
         self.check_not_lost()?;
         // A document of several objects may be absent although the objects exist.
@@ -178,8 +184,9 @@ impl FileState {
         }
     }
 
-    /// Tries to commit the draft, until `goes_on` returns that it must yield to another program's change. Handles may
-    /// have the file open (`is_open`). If the documents have changed, that is the reason why an attempt fails.
+    /// Tries to commit the draft until that succeeds, or until `goes_on` returns that the draft must yield to another
+    /// program's change. `is_open` says whether handles may have the file open. If an attempt fails and the documents
+    /// have changed, the result is [`Committed::OtherMeaning`] and not the error.
     fn commits(
         &mut self,
         writing: &Writing,
@@ -223,12 +230,13 @@ impl FileState {
                 if let Some(after) = after {
                     after(is_new);
                 }
-                // The document may be spelled differently now.
+                // The store may have the document in another spelling than the written one.
                 self.has_wrong_pages |= form.is_some_and(|form| form.rules().is_document);
                 return Ok(Committed::Done);
             }
             writing.counters.conflicts.add(1);
-            // The mount may have changed copies of documents. It must not do so again before this is saved.
+            // The mount itself may have changed the object, because it has copies of other documents. The mount must
+            // not do so again before this draft is saved.
             copies = copies.or_else(|| form.as_ref()?.keep_copies());
             if !goes_on(self, writing)? {
                 break;
@@ -237,8 +245,9 @@ impl FileState {
         Ok(Committed::OtherObject)
     }
 
-    /// Tries to commit the draft once. The documents that give the key its meaning are examined after everything that
-    /// may wait, as the bytes wait for memory. Steps that follow the commit of a file with a form are put into `after`.
+    /// Tries to commit the draft once. The documents that give the key its meaning are examined as late as possible:
+    /// after every step that may wait, such as the reservation of memory. The steps that follow the commit of a file
+    /// with a form are put into `after`.
     fn try_commit(
         &mut self,
         writing: &Writing,
@@ -276,7 +285,7 @@ impl FileState {
         writing.check_current(key, Some(&*form))?;
         let encoded = form.encode(shown, self.stored.as_ref())?;
         let is_rounded = matches!(encoded, Encoded::Rounded(_));
-        // Other threads may encode while the store is being written to.
+        // Encoding needs no more memory, so other threads may encode while the store is being written to.
         let read = self.in_memory().map_or(len, |_| 0);
         room.shrink_to(encoded.memory().saturating_add(read));
         *after = form.before_commit(&encoded)?;
@@ -289,7 +298,7 @@ impl FileState {
                 target.put(encoded.bytes(shown), draft, self.stored.as_ref())?
             }
         };
-        // The kernel has pages of the written bytes.
+        // The kernel has pages of the written bytes, but the store has rounded ones.
         self.has_wrong_pages |= is_rounded;
         Ok(committed)
     }

@@ -1,11 +1,12 @@
-//! The place of the bytes of a draft: memory, as far as the budget has room, otherwise a file.
+//! The bytes of a draft, which are in memory or in a file.
 //!
 //! ```text
-//! encoded by its form, and room    memory         the file has the attributes
-//! all others                       the file       it becomes the object, unless that is encoded
+//! the form encodes it, and the budget has room    in memory      the file has only the attributes
+//! all other drafts                                in the file    it becomes the object, unless the form encodes it
 //! ```
 //!
-//! Each byte that is kept in a file takes a fresh page there, which costs more than encoding it with a fast codec.
+//! Bytes that are written to a file take new pages of the page cache there, which costs more time than encoding the
+//! bytes with a fast codec.
 
 use std::fs::{File, FileTimes};
 use std::io;
@@ -73,7 +74,7 @@ impl DraftFile {
         })
     }
 
-    /// The file with the attributes, and the length.
+    /// The file that has the attributes and the length of the draft.
     pub(super) fn file(&self) -> &Arc<File> {
         self.draft.file()
     }
@@ -109,7 +110,7 @@ impl DraftFile {
         Ok(())
     }
 
-    /// Puts bytes into the draft that no program has written, at `offset`, which is within its length.
+    /// Puts bytes that no program has written into the draft, at `offset`. They must lie within its length.
     pub(super) fn put(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         match &mut self.memory {
             Some(memory) => {
@@ -171,8 +172,8 @@ impl DraftFile {
         writer.commit(key, &mut self.draft, replaces)
     }
 
-    /// A draft with `bytes`, with the mode and the owner of this file, and with its times if it `has_times`. It is
-    /// always another file: a commit that fails may already have put this one into the store.
+    /// A draft with `bytes`, with the mode and the owner of this file, and with its times if it `has_times`. Each
+    /// call makes another file, because a commit that fails may already have put its file into the store.
     pub(super) fn encoded(
         &self,
         writer: &DirWriter,

@@ -54,7 +54,7 @@ pub(crate) enum NewKind {
 }
 
 impl NewKind {
-    /// The form of the file; `None` if the file shows the bytes of its object, or has none.
+    /// The form of the file; `None` if the file shows the bytes of its object, or has no object.
     pub(super) fn form(&self) -> Option<&Arc<dyn Form>> {
         match self {
             NewKind::Formed(form) => Some(form),
@@ -100,8 +100,8 @@ pub struct KeyHandle {
     pub(super) writing: Arc<Writing>,
     pub(super) file: Arc<KeyFile>,
     pub(super) id: HandleId,
-    /// Whether bytes were written by this handle since it was last closed. Making the file empty does not count: shells
-    /// and dd close a duplicate of a handle before they write.
+    /// Whether this handle has changed the file since it, or a duplicate of it, was last closed. Making the file empty
+    /// does not count, because shells and dd close a duplicate of a handle before they write.
     pub(super) has_written: AtomicBool,
     access: HandleAccess,
     /// Whether the pages that the kernel has for this fingerprint are valid.
@@ -146,7 +146,7 @@ impl Writing {
                         self.release(&file, access);
                     }
                     Err(error) => {
-                        // The close of the file takes the lock, too.
+                        // Closing the file takes the lock of the name, too.
                         drop(name);
                         handle(file, true).close();
                         return Err(error);
@@ -163,12 +163,12 @@ impl Writing {
                 && (form.is_some() || is_replaced_whole(key))
                 && let Some(wait) = meta.and_then(|meta| meta.settles_in(SystemTime::now()))
             {
-                // Without the lock of the name, no other caller has to wait.
+                // The lock of the name is released, so that no other caller has to wait.
                 drop(name);
                 thread::sleep(wait);
                 name = self.share_name(key);
-                // If the file was replaced, its bytes are still there. If it was written to, they are lost. It may also
-                // have been renamed, and another file may have its name.
+                // Meanwhile another program may have written to the opened file, or may have put another file in its
+                // place.
                 let now = self.now(key, form.map(|form| &**form))?;
                 if !file.lock().is_unchanged(self)? || now.map(|now| now.version) != version {
                     continue;
@@ -202,7 +202,7 @@ impl Writing {
         Ok(now != version && self.own_fingerprint(key, now).is_some())
     }
 
-    /// The file of the object that the store has at `key`, and its attributes there.
+    /// The file of the object that the store has at `key`, and the attributes of that object.
     fn open_stored(
         &self,
         (key, form): (&Key, Option<&Arc<dyn Form>>),
@@ -230,7 +230,7 @@ impl Writing {
         };
         let own = own.filter(|&own| is_text_of(own));
         let fingerprint = own.unwrap_or(shown);
-        // From now on, no other text is shown under this fingerprint.
+        // The call notes the text, so that no other text is shown under this fingerprint from now on.
         is_text_of(fingerprint);
         let state = FileState {
             is_own: own.is_some(),
@@ -283,7 +283,7 @@ impl Writing {
                 FileState::of_draft(key, form.cloned(), draft, id)
             }
         };
-        // Readers may have a file open that was made and then erased.
+        // A file that was made and then erased may still be open for readers.
         let held = self.lock_open().get(key).cloned();
         if let Some(held) = held.filter(|held| held.lock().is_nothing()) {
             self.detach(key, &held);
@@ -304,7 +304,7 @@ impl Writing {
         }
     }
 
-    /// The open file at `key`, with one more handle.
+    /// The open file at `key`, with one more handle counted.
     pub(super) fn join_open_file(&self, key: &Key, access: HandleAccess) -> Option<Arc<KeyFile>> {
         let open = self.lock_open();
         let file = open.get(key)?;
@@ -323,7 +323,7 @@ impl Writing {
         true
     }
 
-    /// Removes a handle.
+    /// Subtracts one handle of `file`.
     fn release(&self, file: &KeyFile, access: HandleAccess) {
         let _open = self.lock_open();
         file.handles.fetch_sub(1, Ordering::Relaxed);
@@ -333,7 +333,7 @@ impl Writing {
 }
 
 impl KeyHandle {
-    /// A handle of `file`, which has been counted.
+    /// A handle of `file`, whose counts include this handle already.
     pub(super) fn new(
         writing: &Arc<Writing>,
         file: Arc<KeyFile>,
@@ -379,7 +379,8 @@ impl KeyHandle {
     }
 
     /// Fills the beginning of `buf` from `offset`, and returns the number of bytes, which is less than the length of
-    /// `buf` only at the end of the file. A file without a draft may be returned instead, to be read.
+    /// `buf` only at the end of the file. If the file has no draft, its object may be returned instead, for the caller
+    /// to read.
     pub(crate) fn read(&self, offset: u64, buf: &mut [u8]) -> Result<ReadBytes, Error> {
         let content = self.file.lock().content(&self.writing, offset, buf)?;
         let (file, version) = match content {
@@ -407,8 +408,8 @@ impl KeyHandle {
         begins.then(|| self.writing.keep_name(&self.file)).flatten()
     }
 
-    /// Writes `data`, which comes from memory that a process has mapped, at `offset`. All handles that may write save the
-    /// bytes.
+    /// Writes `data`, which comes from memory that a process has mapped, at `offset`. Afterwards, every handle
+    /// that may write commits the draft when it is closed.
     ///
     /// # Errors
     /// [`Error`].
@@ -465,7 +466,8 @@ impl KeyHandle {
         self.file.lock().clear(&self.writing, self.id, true)
     }
 
-    /// Cuts or extends the file as truncate(2) does: at once, unless other handles have it open for writing.
+    /// Cuts or extends the file as truncate(2) does. The change is committed at once, unless other handles have the
+    /// file open for writing.
     pub(crate) fn cut(&self, len: u64) -> Result<(), Error> {
         self.set_len(len)?;
         if self.file.writers.load(Ordering::Relaxed) > 1 && self.file.lock().form.is_some() {
@@ -509,7 +511,7 @@ impl KeyHandle {
         synced
     }
 
-    /// Releases the handle. The last one commits the rest of the draft, or leaves it to be retried.
+    /// Releases the handle. The last handle of a file commits the rest of the draft, or leaves it to be retried.
     pub(crate) fn close(&self) {
         let (writing, file) = (&self.writing, &self.file);
         let writers = u64::from(self.access.writes());

@@ -4,8 +4,8 @@
 //! Directories list chunks in C order, and programs open them in that order or sorted by name:
 //!
 //! ```text
-//! C order     0.9  0.10  0.11  1.0        the next index, the last axis first
-//! by name     0.1  0.10  0.11  0.2        the next name, in the same way
+//! C order     0.9  0.10  0.11  1.0        indices sorted as numbers, the last axis fastest
+//! by name     0.1  0.10  0.11  0.2        indices sorted as texts, the last axis fastest
 //! ```
 //!
 //! Several readers of one array, each in its own part, are distinguished. A reader that jumps
@@ -28,7 +28,7 @@ struct FileReader {
     /// The number of files that were read in order.
     streak: u64,
     order: Order,
-    /// The readahead window, whose plan counts files from the last one on.
+    /// The readahead window. It counts the files after the last one that was read.
     window: Window,
 }
 
@@ -74,8 +74,8 @@ impl FileReader {
         }
     }
 
-    /// Whether the file `indices` comes next, or soon after. Returns the order, and the number of
-    /// steps.
+    /// The order in which the file `indices` is the next one or follows soon, and the number of steps to it.
+    /// `None` if it does not follow in either order.
     fn leads_to(&self, indices: &[u64], counts: &[u64]) -> Option<(Order, u64)> {
         let other = match self.order {
             Order::C => Order::Name,
@@ -133,7 +133,7 @@ impl FileReader {
 }
 
 impl Order {
-    /// The files after `last`, one by one.
+    /// The files after `last` in this order, one by one.
     fn after(self, last: &[u64], counts: &[u64]) -> impl Iterator<Item = Dims> {
         let mut at: Dims = last.into();
         std::iter::from_fn(move || {
@@ -152,7 +152,7 @@ impl Order {
         })
     }
 
-    /// The index after `index` among `count`; `None` after the last.
+    /// The index that follows `index` in this order, if there are `count` indices; `None` after the last one.
     fn next_index(self, index: u64, count: u64) -> Option<u64> {
         if self == Order::C {
             return index.checked_add(1).filter(|next| *next < count);

@@ -2,8 +2,8 @@
 //!
 //! A program may exchange two directories, and exchange them back. The files at their paths are then the same as
 //! before, so a check of an array's document does not show that a chunk that was opened in between is part of another
-//! array. So document and chunk are looked up in the directory that was at the path first, even if another directory
-//! takes its place.
+//! array. So the document and the chunk are looked up in the directory that was at the path first, even if another
+//! directory takes its place.
 
 use std::cell::RefCell;
 
@@ -14,7 +14,8 @@ thread_local! {
     static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
 }
 
-/// The identity of a store, and of one directory that was at its path.
+/// The identity of a directory that was at the path of a store, and the number of directories that were there before it
+/// (`generation`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RootIdentity {
     pub(super) directory: DirectoryIdentity,
@@ -74,7 +75,8 @@ impl HeldDirectory {
     }
 
     /// The result of `work` for the held directory and the name of `path` in it. `open` opens the held directory below
-    /// the directory of the store, which is `root`. `None` if the held directory does not have `path`, or none is held.
+    /// the directory of the store, which is `root`. `None` if no directory is held, if `path` is not below it, or if it
+    /// was opened below another directory than `root`.
     ///
     /// # Errors
     /// The error of opening the directory when it was first looked for; errors of `work`.

@@ -15,16 +15,16 @@ use super::exchange::{Exchange, RequestKind};
 use super::failure::Failure;
 use super::tag::Pinned;
 
-/// If the first byte takes longer than this, it is requested on another connection.
+/// An answer is late only if its first byte takes longer than this.
 const LEAST_HEDGE: Duration = Duration::from_secs(1);
 
-/// A first byte is late if it takes this many times the 95th percentile.
+/// An answer is late only if its first byte takes this many times the 95th percentile of earlier answers.
 const HEDGE_FACTOR: u32 = 4;
 
-/// One of this many requests may be sent a second time.
+/// At most one in this many requests is sent a second time.
 const HEDGE_PART: u64 = 20;
 
-/// The number of answers before the latencies show what is late.
+/// Until this many requests were sent, no answer counts as late, because too few latencies are known.
 const HEDGE_ANSWERS: u64 = 20;
 
 /// An answer whose body was not read yet.
@@ -36,7 +36,7 @@ pub(super) struct AnswerHead {
 
 impl RemoteClient {
     /// Sends a request for bytes, and checks the head of its answer. If the answer is late, the request is sent a
-    /// second time on another connection, and the first answer counts.
+    /// second time on another connection. Then the answer that comes first counts, unless it is a transient failure.
     pub(super) async fn head_of_get(
         &self,
         path: &Path,
@@ -84,7 +84,8 @@ impl RemoteClient {
         })
     }
 
-    /// The time after which an answer is late; `None` while this is not known, or too many requests were sent twice.
+    /// The time after which an answer is late; `None` if too few latencies are known, or if too many requests were
+    /// sent twice.
     fn late_after(&self) -> Option<Duration> {
         let statistics = &self.statistics;
         let requests = statistics.requests();

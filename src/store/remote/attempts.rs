@@ -1,4 +1,4 @@
-//! Attempts of a request: it is repeated while that may help, within a deadline.
+//! The attempts of a request. A request that fails is repeated until its deadline, unless the failure is final.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -15,19 +15,20 @@ use crate::notice::TOLD;
 /// The wait before the second attempt, which doubles with each further one.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 
-/// How long a server is tried to which no connection could ever be made. So a wrong name or port is reported soon.
+/// The time for which a request is repeated if no connection to the server was ever made. It is short, so that a wrong
+/// name or port is reported soon.
 const UNREACHABLE: Duration = Duration::from_secs(2);
 
 /// The longest wait before an attempt.
 const MOST_WAIT: Duration = Duration::from_secs(5);
 
-/// The problem of a request that is not sent.
+/// The problem of a request that is not sent because of `--offline`.
 pub(super) const OFFLINE: &str = "not in the disk cache, and --offline sends no request";
 
 impl RemoteClient {
-    /// Makes attempts until one succeeds, or fails for good, or the deadline has passed. They have a box, because the state
-    /// of a request takes kilobytes: each function that passes it on would need as much of the stack of its thread, and
-    /// hundreds of threads may wait for requests.
+    /// Makes attempts until one succeeds, or fails for good, or the deadline has passed. The future is boxed, because
+    /// the state of a request takes kilobytes. Without the box, each function that passes the future on would need as
+    /// much of the stack of its thread, and hundreds of threads may wait for requests.
     pub(super) fn attempts<'a, T: Send + 'a, F>(
         &'a self,
         kind: RequestKind,
@@ -69,7 +70,8 @@ impl RemoteClient {
             let failure = match timeout(left, attempt(exchange.clone())).await {
                 Ok(Ok(found)) => {
                     self.is_reached.store(true, Ordering::Relaxed);
-                    // A page of names takes the server much longer than other answers of its length.
+                    // A server takes much longer for a page of names than for other answers of that length, so the
+                    // time of a page does not count.
                     if kind != RequestKind::List {
                         self.flow
                             .answered(&in_flight, exchange.noted().received_bytes);
@@ -119,7 +121,7 @@ impl RemoteClient {
         Err(Failure::transient("no attempt was made"))
     }
 
-    /// Whether the message that requests fail and are repeated was logged.
+    /// Whether a message has been logged that requests fail and are repeated.
     pub(super) fn has_told_of_failures(&self) -> bool {
         self.is_patient.load(Ordering::Relaxed)
     }

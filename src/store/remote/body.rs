@@ -2,15 +2,16 @@
 
 use bytes::Bytes;
 
-/// A shorter answer is copied to memory of its own as it comes. A part of an answer keeps all of the buffer of its
-/// connection in memory, which is up to 400 KiB, and the connection takes another one for what follows. Hundreds of
-/// connections would take more memory for this than for the answers.
+/// A shorter answer is copied to memory of its own while it arrives. A part that is not copied keeps the whole
+/// buffer of its connection in memory, up to 400 KiB, and the connection allocates another buffer for the next
+/// part. With hundreds of connections, these buffers would take more memory than the answers.
 const SHORT_BYTES: u64 = 512 << 10;
 
-/// The body of an answer: its parts, in order. That of a short answer is one part, with memory of its own.
+/// The body of an answer: its parts, in order. The body of a short answer is one part, which has memory of its
+/// own.
 pub(super) type Body = Vec<Bytes>;
 
-/// The part of an answer that has come.
+/// The bytes of an answer that have arrived so far.
 pub(super) enum Gathered {
     /// A short answer.
     Copied(Vec<u8>),
@@ -19,7 +20,8 @@ pub(super) enum Gathered {
 }
 
 impl Gathered {
-    /// Nothing of an answer of `len` bytes, for which memory is reserved.
+    /// The state before any byte of an answer of `len` bytes has arrived. The caller has reserved memory for
+    /// the answer.
     pub(super) fn of_len(len: u64) -> Gathered {
         match usize::try_from(len) {
             Ok(short) if len < SHORT_BYTES => Gathered::Copied(Vec::with_capacity(short)),

@@ -29,17 +29,17 @@ pub(super) struct RemoteClient {
     base: String,
     /// The path of the URL on a web server. Its listings have this path before each name.
     pub(super) web_root: String,
-    /// Whether the only object is the one at the URL itself, which every key names.
+    /// Whether the store is the one object at the URL itself. Then every key names this object.
     is_single: bool,
     pub(super) flow: Arc<Flow>,
     pub(super) statistics: Arc<RemoteStatistics>,
     /// How long a request and its repetitions may take.
     pub(super) deadline: Duration,
-    /// Whole objects that are read for a range of them are no longer than this.
+    /// The longest object that is read whole if the server cannot send parts.
     pub(super) most_whole_bytes: u64,
     /// Whether the message that requests are repeated was logged.
     pub(super) is_patient: Arc<AtomicBool>,
-    /// Whether a connection to the server could be made.
+    /// Whether a connection to the server was ever made.
     pub(super) is_reached: Arc<AtomicBool>,
     pub(super) seen: Arc<Seen>,
     pub(super) access: Access,
@@ -52,11 +52,11 @@ pub(super) struct RemoteClient {
 /// Properties of the server that its answers to one client have shown.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    /// Whether it sends whole objects for ranges. This was logged when it was found out.
+    /// Whether the server sends whole objects for ranges. A message is logged when this is found out.
     pub(super) sends_whole: AtomicBool,
-    /// Whether it sent a whole document for a range.
+    /// Whether the server sent a whole document for a range.
     pub(super) lacks_parts: AtomicBool,
-    /// Whether it has sent a page of names.
+    /// Whether the server has sent a page of names.
     pub(super) has_listed: AtomicBool,
     /// Whether the message that names are left out was logged.
     pub(super) left_out_names: AtomicBool,

@@ -13,11 +13,11 @@ use super::shared::Shared;
 use super::tag::Pinned;
 use crate::store::{FetchBuffer, FetchRequest, Fetched, Key, ReceivedBytes, StoreError};
 
-/// A caller that reads objects of at most this many bytes expects about this length.
+/// If the limit of a caller is this or less, the object is expected to be about as long as the limit.
 const MOST_KNOWN_BYTES: u64 = 16 << 20;
 
-/// Bytes of an object whose length is not known, for which memory is reserved before it is
-/// requested. A longer one takes further requests.
+/// The number of bytes that are reserved and requested first for an object whose length is not known. A longer object
+/// takes further requests.
 const UNKNOWN_BYTES: u64 = 256 << 10;
 
 impl RemoteStore {
@@ -84,8 +84,8 @@ impl RemoteStore {
             .collect()
     }
 
-    /// The result of a fetch, if it is known without a request, or if the object is read in parts or from
-    /// the disk.
+    /// The result of a fetch that needs no request for the whole object, because the result is known, or because the
+    /// object is read in parts or from the disk. `None` for all other fetches.
     fn fetch_known(
         &self,
         key: &Key,
@@ -104,7 +104,7 @@ impl RemoteStore {
         Some(object.map(fetch).transpose())
     }
 
-    /// Whether a fetch needs no request, or requests parts of an object.
+    /// Whether a fetch needs no request, or only requests for parts of the object.
     fn is_here(&self, key: &Key, most_bytes: u64) -> bool {
         let is_read = |pinned: Pinned| {
             pinned.meta.size() > whole_bytes(most_bytes)
@@ -115,7 +115,8 @@ impl RemoteStore {
         known.is_some_and(|known| known.0.is_none_or(is_read))
     }
 
-    /// Fetches those of `requests` at these places, all at once. Each comes with the version that is kept.
+    /// Fetches those of `requests` whose places are in `group`, all at once, and puts the results into `all`. Beside
+    /// each place is the version whose bytes are kept on disk.
     fn fetch_group(
         &self,
         group: &[(usize, Option<Pinned>)],
@@ -167,7 +168,8 @@ impl RemoteStore {
         }
     }
 
-    /// Passes an answer to a caller, and reads the object in parts if it was too long for one request.
+    /// Passes the bytes of an answer to the caller. If the answer has none, the object is read now, in parts or from
+    /// the disk.
     fn take(
         &self,
         key: &Key,
@@ -181,7 +183,8 @@ impl RemoteStore {
             None => Fetched::of_object(self.object(key, pinned), most_bytes, buffer),
         }
     }
-    /// Passes an answer of `pinned`, which is the whole object, to a caller.
+
+    /// Passes `parts`, which are all bytes of the version `pinned`, to the caller.
     fn fetched(
         &self,
         key: &Key,
@@ -200,7 +203,7 @@ impl RemoteStore {
 
 impl Shared {
     /// Reads an object of at most `most_bytes`. Of a longer object, or one that still has the version `kept`, only the
-    /// attributes are returned. The caller has reserved the memory.
+    /// attributes are returned. The caller has reserved memory for the bytes.
     async fn fetch(
         &self,
         key: &Key,
@@ -232,8 +235,8 @@ impl Shared {
     }
 }
 
-/// How many bytes are read of an object of which a caller takes at most `most_bytes`. A caller with a very large limit
-/// does not know how long the object is.
+/// The most bytes of an object that are requested at once for a caller that takes at most `most_bytes`. A very large
+/// limit says nothing about the length of the object.
 fn whole_bytes(most_bytes: u64) -> u64 {
     if most_bytes > MOST_KNOWN_BYTES {
         UNKNOWN_BYTES

@@ -17,24 +17,24 @@ use super::web_names;
 /// A request for a page of names.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PageRequest {
-    /// The names are those of keys that begin so.
+    /// The text with which all keys of the page begin.
     pub(super) start: String,
-    /// The page follows the one that had this token.
+    /// The token of the page before; `None` for the first page.
     pub(super) token: Option<String>,
-    /// The page begins after this key.
+    /// The key after which the page begins.
     pub(super) offset: Option<String>,
-    /// The most names.
+    /// The most names of the page.
     pub(super) most: Option<usize>,
 }
 
 /// One page of names.
 pub(super) struct Page {
     pub(super) names: ListResult,
-    /// Continues the listing; `None` after the last page.
+    /// The token with which the next page is requested; `None` if this is the last one.
     pub(super) token: Option<String>,
     /// When the server sent the page, by its own clock.
     pub(super) date: Option<SystemTime>,
-    /// When it was requested.
+    /// When the page was requested.
     pub(super) asked: Instant,
 }
 
@@ -44,7 +44,7 @@ impl RemoteClient {
         let page = self.any_page(request).await;
         match &page {
             Ok(_) => self.seen.has_listed.store(true, Ordering::Relaxed),
-            // This server has listed names before.
+            // A server that has listed names before can do so, and the failure will pass.
             Err(Failure::Unusable(problem)) if self.seen.has_listed.load(Ordering::Relaxed) => {
                 return Err(Failure::transient(problem));
             }
@@ -53,7 +53,8 @@ impl RemoteClient {
         page
     }
 
-    /// Like [`RemoteClient::page`], where a failure may mean that the server does not list names.
+    /// Like [`RemoteClient::page`], without regard to earlier pages: any failure may mean that the server does not
+    /// list names.
     async fn any_page(&self, request: &PageRequest) -> Result<Page, Failure> {
         let PageRequest {
             start,
@@ -103,11 +104,11 @@ impl RemoteClient {
         .await
     }
 
-    /// The names that a web server lists by `WebDAV`. The facts of the answer are not passed on, so a failure means
-    /// that the server cannot list names.
+    /// The names that a web server lists by `WebDAV`. The client library does not pass on why an answer failed, so
+    /// each failure but a timeout counts as that of a server that cannot list names.
     async fn web_listing(&self, start: &str) -> Result<Page, Failure> {
         if self.is_offline {
-            // Names come from the documents, as where a server lists none.
+            // The caller then takes names from the documents, as for a server that lists none.
             return Err(Failure::unusable(OFFLINE));
         }
         self.statistics.count(RequestKind::List);
@@ -126,13 +127,14 @@ impl RemoteClient {
         })
     }
 
-    /// Whether names can be listed after a key.
+    /// Whether names can be listed page by page, from any key on.
     pub(super) fn lists_pages(&self) -> bool {
         self.pages.is_some()
     }
 }
 
-/// Checks that all `names` are below `start`, as requested. A marker of the prefix itself is not below it.
+/// Checks that all `names` are below `start`, as requested. The key of the prefix itself is accepted, too: some
+/// programs mark a directory by an object.
 fn check_below(names: &ListResult, start: &str) -> Result<(), Failure> {
     let objects = names.objects.iter().map(|object| &object.location);
     let is_other = |path: &&Path| {

@@ -15,8 +15,8 @@ use crate::notice::TOLD;
 use crate::store::Key;
 
 impl RemoteClient {
-    /// Reads all of the object at `key`, if it has at most `most_bytes`; or else only its
-    /// attributes. The caller has reserved memory for the answer.
+    /// Reads all of the object at `key`, if it has at most `most_bytes`. Of a longer object, only the attributes are
+    /// returned. The caller has reserved memory for the answer.
     pub(super) async fn get_whole(
         &self,
         key: &Key,
@@ -37,7 +37,8 @@ impl RemoteClient {
         self.get(key, &options, read).await
     }
 
-    /// Sends a request with `options`, and passes the head of its answer to `read`, until both succeed.
+    /// Sends a request with `options`, and passes the head of its answer to `read`. If either fails, both are repeated
+    /// as [`RemoteClient::attempts`] says.
     async fn get<T, F>(
         &self,
         key: &Key,
@@ -57,7 +58,7 @@ impl RemoteClient {
         .await
     }
 
-    /// Like [`RemoteClient::get_whole`], unless the object still has the version `last`; then the result is `None`.
+    /// Like [`RemoteClient::get_whole`], but `None` if the object still has the version `last`.
     pub(super) async fn get_changed(
         &self,
         key: &Key,
@@ -78,7 +79,7 @@ impl RemoteClient {
         .await
     }
 
-    /// Reads all of an object, if it has at most `most_bytes`.
+    /// Reads all of the object whose answer begins with `head`, if it has at most `most_bytes`.
     async fn whole_of(
         &self,
         head: AnswerHead,
@@ -93,8 +94,8 @@ impl RemoteClient {
         Ok((found, Some(body)))
     }
 
-    /// Reads `range` of the object at `key`, as far as it is in the object. Returns the version, and the offset at
-    /// which the bytes begin; [`Failure::Unchanged`] if the object has the version `unless`.
+    /// Reads `range` of the object at `key`, as far as it is in the object. Returns the version, the offset at which
+    /// the bytes begin, and the bytes. Fails with [`Failure::Unchanged`] if the object has the version `unless`.
     pub(super) async fn get_first(
         &self,
         key: &Key,
@@ -135,7 +136,7 @@ impl RemoteClient {
         let wanted = &range;
         let read = self.get(key, &options, |head| async move {
             let head = head?;
-            // Servers may ignore the condition.
+            // Servers may ignore the condition on the version.
             head.found.check_is(pinned, is_whole)?;
             self.body(head, wanted.clone()).await
         });
@@ -163,7 +164,7 @@ impl RemoteClient {
                 self.seen.lacks_parts.store(true, Ordering::Relaxed);
                 Ok(found)
             }
-            // An empty object has no part.
+            // Servers refuse a request for a part of an empty object, or answer it in different ways.
             Err(Failure::BeyondEnd | Failure::Unusable(_)) => self.get_whole(key, most_bytes).await,
             found => found,
         }
@@ -192,7 +193,7 @@ impl RemoteClient {
         }
     }
 
-    /// Reads all of an object for a request of `range`.
+    /// Reads all of the object at `key`, and returns its bytes in `range`.
     async fn cut_from_whole(
         &self,
         key: &Key,
@@ -221,7 +222,7 @@ impl RemoteClient {
     }
 }
 
-/// The conditions that the version must be `pinned`.
+/// The options of a request that is to succeed only for the version `pinned`.
 fn conditions(pinned: &Pinned) -> GetOptions {
     let mut options = GetOptions::new();
     match &pinned.tag {

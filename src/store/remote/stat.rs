@@ -44,7 +44,7 @@ impl Shared {
         })
     }
 
-    /// Whether some key begins with `prefix`. If listing is denied, only remembered answers decide.
+    /// Whether some key begins with `prefix`. `false` if the server refuses to list names.
     pub(super) async fn has_names(&self, prefix: &Prefix) -> Result<bool, StoreError> {
         let Some(start) = self.client.start_of(prefix) else {
             return Ok(false);

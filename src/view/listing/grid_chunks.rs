@@ -11,8 +11,8 @@ use crate::view::listing::segment::{DirectoryPosition, Segment, SegmentItem};
 use crate::view::nodes::node::ShownArray;
 use crate::view::vnode::VnodeAttributes;
 
-/// All chunks of a grid whose indices begin with some indices, stored or not, or the directories of
-/// such chunks.
+/// All chunks of a grid, stored or not, whose indices begin with the given ones, or the directories
+/// of such chunks.
 pub(in crate::view) struct GridChunks {
     array: Arc<ShownArray>,
     /// The indices of these chunks or directories; `None` if the grid is empty.
@@ -69,7 +69,7 @@ impl GridChunks {
 
 impl GridChunks {
     /// Whether the attributes of a chunk need a request of their own to a store where requests take
-    /// long. A listing does not send one for each name.
+    /// long. A listing does not send a request for each name.
     fn takes_request(&self, view: &View, indices: &[u64]) -> bool {
         let loader = &view.tree.loader;
         let key = self.array.chunked.stored_key(indices);
@@ -113,7 +113,7 @@ impl Segment for GridChunks {
     }
 
     fn release(&mut self) {
-        // Another directory may take its place before the next entries are listed.
+        // Another directory may be at this path before the next entries are listed.
         self.kept = None;
     }
 }
