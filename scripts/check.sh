@@ -20,15 +20,16 @@ need_cargo
 # is_wanted PART: whether this part is the given one, or all parts are wanted.
 is_wanted() { [ -z "$part" ] || [ "$part" = "$1" ]; }
 failed=()
-# run NAME COMMAND...: parts that fail are named at the end.
+# run NAME COMMAND...: runs a part. The parts that failed are named at the end.
 run() {
     say "$1"
     "${@:2}" || failed+=("$1")
 }
 
 lints() { cargo clippy --quiet "$@" -- -D warnings; }
-# The model checker runs locks and threads. ZARR_MOUNT_SCHEDULES is the number of schedules of each test. A lock that the checker
-# does not know can wait for ever. With the features of the other tests, no dependency is compiled again.
+# The model checker runs each test in ZARR_MOUNT_SCHEDULES different schedules of its threads and locks. A lock that the checker
+# does not know can wait for ever, so there is a time limit. The other features are those of the tests above, so that no
+# dependency is compiled again.
 schedules() {
     local model=(--quiet --features model --lib)
     cargo test "${model[@]}" --no-run && timeout 600 cargo test "${model[@]}" schedules::
@@ -42,8 +43,8 @@ fi
 if is_wanted tests; then
     say "tests and doc tests"
     cargo test --quiet --no-run
-    # Many tests wait, so that everything else compiles and runs beside them. Cargo compiles for one command at a time: the tests
-    # must have begun before another command may compile.
+    # Many tests spend most of their time waiting, so everything else is compiled and run beside them. Cargo compiles for one
+    # command at a time, so no other command begins before the tests run.
     log=$(mktemp)
     cargo test --quiet >"$log" 2>&1 &
     tests=$!
@@ -53,7 +54,7 @@ fi
 if is_wanted lints; then run "lints" lints; fi
 if is_wanted more; then
     run "lints of the tests" lints --all-targets
-    # Those of the library and the program only, because what tests add is the same with remote stores and without.
+    # Only the library and the program are examined, because the code of the tests is the same with remote stores and without.
     run "lints without remote stores" lints --no-default-features
 fi
 if is_wanted tests; then run "schedules of threads" schedules; fi
