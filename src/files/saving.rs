@@ -14,7 +14,7 @@ pub(super) struct Saving {
     pub(super) is_new: bool,
     /// Whether the file is only in the mount, until it is saved under another name.
     pub(super) is_scratch: bool,
-    /// As in the state of the file.
+    /// Whether the kernel may have pages that are not those of the object.
     pub(super) has_wrong_pages: bool,
 }
 

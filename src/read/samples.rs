@@ -68,7 +68,7 @@ impl Samples {
     /// Reads the samples in the versions that `versions` give, for a caller that waits.
     ///
     /// # Errors
-    /// As those of [`ReadOperation::new`](super::ReadOperation::new).
+    /// Those of [`ReadOperation::new`](super::ReadOperation::new).
     pub fn read(
         &self,
         loader: &Arc<Loader>,

@@ -216,7 +216,7 @@ mod tests {
         builder.enable_time().build().unwrap()
     }
 
-    /// As many requests as may be in flight.
+    /// Enters requests until as many as may be are in flight.
     async fn fill(flow: &Arc<Flow>) -> Vec<InFlight> {
         let mut requests = Vec::new();
         for _ in 0..flow.limit() {
