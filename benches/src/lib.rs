@@ -1,5 +1,5 @@
-//! What the programs of `scripts/bench` share: how a store of the benchmark is laid out, how its
-//! chunks are decoded and encoded by hand, and how results are told.
+//! The code that the programs of `scripts/bench` share: the layout of a store of the benchmark, the
+//! decoding and encoding of its chunks by hand, and the report of results.
 
 pub mod arguments;
 pub mod codec;

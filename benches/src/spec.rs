@@ -15,7 +15,7 @@ use crate::codec::Codec;
 const ENTRY_BYTES: usize = 16;
 const CHECKSUM_BYTES: usize = 4;
 
-/// What there is to know about a store.
+/// The description of a store.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Spec {
     /// Directory of the array.
@@ -30,9 +30,9 @@ pub struct Spec {
     pub item: usize,
     /// How chunks are encoded.
     pub codec: Codec,
-    /// What chunk keys begin with: `c/` of v3, nothing of v2.
+    /// The beginning of chunk keys: `c/` in v3, nothing in v2.
     pub prefix: String,
-    /// What stands between the indices of a chunk key.
+    /// The text between the indices of a chunk key.
     pub separator: String,
 }
 

@@ -28,7 +28,7 @@ impl<'a> Choices<'a> {
         (0..self.below(most + 1)).map(|_| make(self)).collect()
     }
 
-    /// What is left.
+    /// The bytes that are left.
     pub fn rest(self) -> &'a [u8] {
         self.0
     }

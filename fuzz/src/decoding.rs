@@ -11,11 +11,11 @@ const LARGEST: u64 = 1 << 16;
 /// Memory of the largest encoder that is tried: high presets of LZMA take hundreds of megabytes.
 const MOST_SCRATCH: u64 = 32 << 20;
 
-/// What decoding may take beyond what the chain says: messages, and lists as long as a rank.
+/// The memory that decoding may take beyond the amount that the chain says: messages, and lists as long as a rank.
 const SMALL: u64 = 1 << 14;
 
 /// Decodes `encoded` as a chunk of `array`: each time the result is the same, and decoding takes no more memory than
-/// the chain said. What cannot be decoded, or is large, is passed over.
+/// the chain said. Bytes that cannot be decoded, or that are large, are passed over.
 pub fn check(array: &ArrayMetadata, encoded: &[u8]) {
     let Ok(decoding) = &array.decoding else {
         return;

@@ -1,4 +1,5 @@
-//! What each fuzz target does with an input: a property that must hold whatever the bytes are.
+//! The checks that each fuzz target makes of an input: properties that must hold whatever the bytes
+//! are.
 //!
 //! `fuzz_targets` hands these functions to libFuzzer; `tests/fuzz_regressions.rs` of the crate
 //! itself replays inputs through them, without a nightly compiler.

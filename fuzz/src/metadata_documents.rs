@@ -98,7 +98,7 @@ fn check_shown(array: &ArrayMetadata, text: &[u8], shown: ArrayForm) {
     }
 }
 
-/// What another version can express is the same array there.
+/// If another version can express the array, it is the same array there.
 fn check_written(array: &ArrayMetadata, text: &[u8], target: Target) {
     let source = StoredDocuments {
         document: text,

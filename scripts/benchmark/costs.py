@@ -1,4 +1,4 @@
-"""What a chunk of 16 KiB costs the daemon: processor time, switches between threads, and by `perf` the time of each function."""
+"""The costs of a chunk of 16 KiB for the daemon: processor time, switches between threads, and by `perf` the time of each function."""
 import collections
 import contextlib
 import re

@@ -1,4 +1,4 @@
-"""What the size of a store costs: mount, first `ls`, lookups, first read and memory, from 10 to 10^7 chunks and 1 to 10^5 arrays."""
+"""The effect of the size of a store: mount, first `ls`, lookups, first read and memory, from 10 to 10^7 chunks and 1 to 10^5 arrays."""
 import json
 import os
 import random

@@ -60,7 +60,7 @@ class Report:
         return text
 
     def machine(self):
-        """What the figures depend on, in a few words."""
+        """The machine and the options on which the figures depend, in a few words."""
         cpu = next((line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
                     if line.startswith("model name")), platform.machine())
         commit = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True).stdout.strip()

@@ -17,7 +17,7 @@ def make():
 
 
 def told(root, folder, command, path):
-    """What newest_worker.py prints of a path below `folder`."""
+    """The result that newest_worker.py prints for a path below `folder`."""
     said = ok("unshare", "--mount", "--propagation", "private", "sh", "-c", INSIDE, root, folder, WORKERS,
               "/workers/newest_worker.py", command, f"/stores/{path}", timeout=600)
     return json.loads(said.splitlines()[-1])

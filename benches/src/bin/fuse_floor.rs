@@ -45,7 +45,7 @@ struct Floor {
     writes: bool,
 }
 
-/// What an inode number stands for.
+/// The file or directory that an inode number stands for.
 enum Place<'f> {
     Root,
     Directory(&'f Directory),

@@ -106,7 +106,7 @@ def names(path):
 
 
 def omitted(store, *options):
-    """What `--info` says of the file of the group."""
+    """The lines of `--info` about the file of the group."""
     return mounting.ok(mounting.BINARY, "--info", "--files", "ome.tif", *options, store).split("\n  0 ")[0]
 
 

@@ -13,7 +13,7 @@ import zarr
 from support import corpus
 from support.mounting import BINARY, ok, run
 
-# What is mounted and exported: a name of the corpus (or a STORE), and options.
+# The stores that are mounted and exported, each as a name of the corpus (or a STORE), and options.
 CASES = [
     ("demo:", ["--view", "keys,chunks,arrays", "--files", "npy,raw,nhdr,nc,tif,ome.tif,jsonl"]),
     ("demo:", ["--view", "chunks", "--as", "v2"]),
@@ -158,7 +158,7 @@ def test_an_interrupted_export_is_resumed(store, tmp_path):
     out = tmp_path / "out"
     ok(BINARY, "--export", out, "--view", "chunks,arrays", path)
     expected = files(out)
-    # What a killed export leaves: some files are missing, one is not whole, and one has another time.
+    # The state that a killed export leaves: some files are missing, one is not whole, and one has another time.
     (out / "chunks" / "x" / "c" / "0" / "1").unlink()
     (out / "arrays" / "x.npy").write_bytes(b"half")
     os.utime(out / "chunks" / "x" / "c" / "0" / "2", (1, 1))

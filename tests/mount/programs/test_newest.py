@@ -73,7 +73,7 @@ def test_views(view, libraries, mount):
 
 
 def without_masks(said):
-    """What is said without the variables in which xarray finds other missing values. Where absent chunks are filled with a value, the document
+    """The results without the variables in which xarray finds other missing values. Where absent chunks are filled with a value, the document
     of v2 has to say it, and xarray takes it for a missing value: a truth value, a time, and 0 in the data set with another `_FillValue`."""
     def without(variables):
         return {name: value for name, value in variables.items() if name not in ("land", "time")}

@@ -42,7 +42,7 @@ def test_values(stores):
 
 
 def seen(name):
-    """What GDAL says of a raster."""
+    """GDAL's description of a raster."""
     return json.loads(ok("gdalinfo", "-json", name))
 
 

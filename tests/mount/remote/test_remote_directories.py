@@ -105,7 +105,7 @@ def test_a_listing_opens_no_zip_file(view, server, mount):
     assert len(looked) == 8 and len({r["key"] for r in looked}) == 8 and max(r["bytes"] for r in looked) <= 32 << 10, asked.told
     # A directory without documents is looked for once more.
     assert asked.rounds <= {"chunks": 2, "arrays": 4}[view], asked.told
-    # What a version holds is remembered.
+    # The mount remembers what each version of a file is, and reads no file again.
     with Asked(server) as asked:
         assert {entry.name for entry in os.scandir(made.path)} == names
     assert not [r for r in asked.told if r[0] == "GET"], asked.told

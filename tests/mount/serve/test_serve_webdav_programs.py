@@ -13,7 +13,7 @@ OPTIONS = ["--view", "keys,arrays", "--files", "npy,nc"]
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
-    """What is served, on disk."""
+    """The served files, exported to disk."""
     path = tmp_path_factory.mktemp("exported") / "out"
     ok(BINARY, "--export", path, *OPTIONS, "demo:")
     return path

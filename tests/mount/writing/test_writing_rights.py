@@ -198,7 +198,7 @@ def test_bits_that_are_set_before_the_last_write_are_gone(store, show):
         finally:
             os.close(fd)
         assert bits(store / name) == 0o777, name
-    # What was set after the last write stays.
+    # A mode that was set after the last write stays.
     os.chmod(made / "notes", 0o4755)
     assert bits(store / "notes") == 0o4755
 

@@ -231,7 +231,7 @@ def test_members_that_cannot_be_expressed_are_refused_by_name(both):
     for text in ("{", "[]", "\xff", "null"):
         with pytest.raises(OSError):
             name.write_bytes(text.encode("latin1"))
-    # What was refused is shown until the kernel has released the file, after close(2) has returned.
+    # The refused text is shown until the kernel has released the file, after close(2) has returned.
     until(lambda: name.read_text() not in ("{", "[]", "\xff", "null"), "the release of a refused document")
     assert json.loads(name.read_text()) == shown and tree(store) == before
 
