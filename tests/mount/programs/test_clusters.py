@@ -96,7 +96,7 @@ def slurm(store, environment, tmp_path):
 
 def test_a_job_of_slurm_mounts_on_each_node(slurm):
     start, job = slurm
-    done = start("sh", "-c", 'echo "$SLURM_PROCID $(ls "$1")" | tr "\\n" " "; echo; [ "$SLURM_PROCID" = 0 ] || exit 3', "program")
+    done = start("sh", "-c", 'echo $SLURM_PROCID $(ls "$1"); [ "$SLURM_PROCID" = 0 ] || exit 3', "program")
     told, problem = done.communicate(timeout=mounting.PATIENCE)
     assert sorted(line.strip() for line in told.splitlines()) == [f"{node} t.json t.npy" for node in (0, 1)], (told, problem)
     assert done.returncode == 3, "the status of the program that failed"

@@ -242,7 +242,7 @@ class TestSteps:
         assert (np.load(made.path / "t.npy") == OTHER_VALUES).all()
 
     @pytest.mark.parametrize("step, said", [("none", "has no directory none"), ("one.zarr/zarr.json", "this is a file"),
-                                            ("one.zarr/zarr.json|zip:", "and this is none"), ("../x", "not a valid key")])
+                                            ("one.zarr/zarr.json|zip:", "and this is no zip file"), ("../x", "not a valid key")])
     def test_what_is_not_there(self, nested, tmp_path, step, said):
         done = run(BINARY, "--info", f"{nested}|zip:{step}")
         assert done.returncode == 1 and said in done.stderr and done.stderr.count("\n") == 1, done.stderr
@@ -250,4 +250,4 @@ class TestSteps:
     def test_a_directory_is_no_zip_file(self, tmp_path):
         write_store(tmp_path / "s.zarr")
         done = run(BINARY, "--info", f"{tmp_path}/s.zarr|zip:t")
-        assert done.returncode == 1 and "and this is none" in done.stderr, done.stderr
+        assert done.returncode == 1 and "and this is no zip file" in done.stderr, done.stderr
