@@ -32,7 +32,8 @@ def root(tmp_path_factory):
     group.create_array("sparse", shape=(1000,), chunks=(1,), dtype="<u4", compressors=None, fill_value=7)
     zarr.consolidate_metadata(str(folder / remote_samples.BUCKET / "many"), zarr_format=3)
     with zipfile.ZipFile(folder / remote_samples.BUCKET / "z.zip", "w") as packed:
-        for path, _, names in os.walk(folder / remote_samples.BUCKET / "z"):
+        # The large array is the last one, so that no other chunk comes with the directory, which is at the end of the file.
+        for path, _, names in sorted(os.walk(folder / remote_samples.BUCKET / "z"), reverse=True):
             for name in sorted(names):
                 file = os.path.join(path, name)
                 packed.write(file, os.path.relpath(file, folder / remote_samples.BUCKET / "z"))
