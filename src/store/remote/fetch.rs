@@ -36,7 +36,7 @@ impl RemoteStore {
         let (shared, asked) = (Arc::clone(&self.shared), key.clone());
         let whole_bytes = whole_bytes(most_bytes);
         let answer = async move {
-            let memory = shared.client.flow.reserve(whole_bytes).await;
+            let memory = shared.client.flow.reserve(&[whole_bytes]).await;
             (shared.fetch(&asked, whole_bytes, kept).await, memory)
         };
         let runtime = &self.shared.runtime;
@@ -136,8 +136,8 @@ impl RemoteStore {
         };
         let shared = Arc::clone(&self.shared);
         let found = self.shared.runtime.wait_while_wanted(&first, async move {
-            let bytes = asked.iter().map(|(_, most_bytes, _)| most_bytes).sum();
-            let memory = shared.client.flow.reserve(bytes).await;
+            let most: Vec<u64> = asked.iter().map(|(_, most_bytes, _)| *most_bytes).collect();
+            let memory = shared.client.flow.reserve(&most).await;
             let each = asked
                 .iter()
                 .map(|(key, most_bytes, kept)| shared.fetch(key, *most_bytes, kept.clone()));

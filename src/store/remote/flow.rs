@@ -23,6 +23,9 @@ const SILENCE: Duration = Duration::from_secs(1);
 /// After the server has asked for fewer requests, silence is no reason to send more for this time.
 const THROTTLED: Duration = Duration::from_secs(30);
 
+/// The longest buffer into which a connection receives: the limit of `hyper`.
+const MOST_BUFFER_BYTES: u64 = (8 << 10) + 4096 * 100;
+
 /// Bytes of one permit of memory, because a semaphore counts in 32 bits.
 const UNIT_BYTES: u64 = 4 << 10;
 
@@ -102,10 +105,14 @@ impl Flow {
         }
     }
 
-    /// Waits for memory for an answer of `bytes`. An answer that is longer than all the memory
-    /// takes all of it.
-    pub(super) async fn reserve(self: &Arc<Self>, bytes: u64) -> Option<AnswerMemory> {
-        let units = u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX);
+    /// Waits for memory for answers of these lengths, and for the buffers of their connections. What is longer than all
+    /// the memory takes all of it.
+    pub(super) async fn reserve(self: &Arc<Self>, answers: &[u64]) -> Option<AnswerMemory> {
+        let total = |bytes: u64, more: u64| bytes.saturating_add(more);
+        let bytes = answers.iter().copied().fold(0, total);
+        let buffers = answers.iter().copied().map(buffer_bytes);
+        let memory_bytes = buffers.fold(bytes, total);
+        let units = u32::try_from(memory_bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX);
         let units = units.clamp(1, self.memory_units);
         let memory = Arc::clone(&self.memory);
         let permit = memory.acquire_many_owned(units).await.ok()?;
@@ -185,6 +192,12 @@ impl Flow {
         let requests = self.in_flight.load(Ordering::Relaxed);
         (requests, self.bytes_in_flight.load(Ordering::Relaxed))
     }
+}
+
+/// The buffer of a connection that receives answers of `bytes`. `hyper` doubles the buffer each time that the server fills
+/// it, and keeps one more step than the answer needed.
+fn buffer_bytes(bytes: u64) -> u64 {
+    bytes.saturating_mul(2).min(MOST_BUFFER_BYTES)
 }
 
 impl Drop for InFlight {
@@ -293,13 +306,34 @@ mod tests {
     }
 
     #[test]
+    fn short_answers_also_reserve_the_buffers_of_their_connections() {
+        let flow = Flow::new(256, 64 << 20);
+        runtime().block_on(async {
+            let all = flow.memory.available_permits() as u64 * UNIT_BYTES;
+            let short = flow.reserve(&[64 << 10]).await.unwrap();
+            let rest = flow.memory.available_permits() as u64 * UNIT_BYTES;
+            assert_eq!(all - rest, 3 * (64 << 10));
+            assert_eq!(
+                flow.in_flight().1,
+                64 << 10,
+                "the answer alone is in flight"
+            );
+            drop(short);
+            let long = flow.reserve(&[8 << 20]).await.unwrap();
+            let rest = flow.memory.available_permits() as u64 * UNIT_BYTES;
+            assert_eq!(all - rest, (8 << 20) + MOST_BUFFER_BYTES);
+            drop(long);
+        });
+    }
+
+    #[test]
     fn an_answer_longer_than_the_memory_takes_all_of_it() {
         let flow = Flow::new(4, 0);
         runtime().block_on(async {
-            let memory = flow.reserve(1 << 40).await.unwrap();
+            let memory = flow.reserve(&[1 << 40]).await.unwrap();
             assert_eq!(flow.memory.available_permits(), 0);
             drop(memory);
-            let _small = flow.reserve(1).await.unwrap();
+            let _small = flow.reserve(&[1]).await.unwrap();
             assert_eq!(
                 flow.memory.available_permits(),
                 flow.memory_units as usize - 1

@@ -80,7 +80,7 @@ impl RemoteObject {
         let (pinned, requests) = (self.pinned.clone(), requests.to_vec());
         let answers = async move {
             let client = &shared.client;
-            let memory = client.flow.reserve(bytes_of(&requests)).await;
+            let memory = client.flow.reserve(&lengths(&requests)).await;
             let each = requests.into_iter().map(async |range| {
                 let start = range.start;
                 Ok((start, client.get_range(&key, &pinned, range).await?))
@@ -295,10 +295,12 @@ impl Object for RemoteObject {
 }
 
 fn bytes_of(requests: &[Range<u64>]) -> u64 {
-    requests
-        .iter()
-        .map(|request| request.end - request.start)
-        .sum()
+    lengths(requests).iter().sum()
+}
+
+fn lengths(requests: &[Range<u64>]) -> Vec<u64> {
+    let length = |request: &Range<u64>| request.end - request.start;
+    requests.iter().map(length).collect()
 }
 
 /// Divides `requests` into groups of at most `most_bytes`, or of one request.

@@ -88,7 +88,7 @@ impl Shared {
     /// Reads a whole object. If that fails, the bytes are requested again when they are needed.
     async fn open_known(&self, key: &Key, pinned: Pinned) -> (Pinned, FirstBytes) {
         let size = pinned.meta.size();
-        let _memory = self.client.flow.reserve(size).await;
+        let _memory = self.client.flow.reserve(&[size]).await;
         let read = self.client.get_range(key, &pinned, 0..size).await;
         let first = read.map_or_else(
             |_| FirstBytes::default(),
@@ -120,7 +120,7 @@ impl Shared {
             }
             FirstRead::End(_) => GetRange::Suffix(most),
         };
-        let memory = self.client.flow.reserve(most).await;
+        let memory = self.client.flow.reserve(&[most]).await;
         let begun = Instant::now();
         let read = self.client.get_first(key, range, kept.as_ref()).await;
         if let (Err(Failure::Unchanged), Some(kept)) = (&read, kept) {
@@ -171,7 +171,11 @@ impl Shared {
         let (shared, asked, wanted) = (Arc::clone(self), key.clone(), part.clone());
         let answer = async move {
             let len = wanted.end.saturating_sub(wanted.start);
-            let memory = shared.client.flow.reserve(len.min(MOST_PART_BYTES)).await;
+            let memory = shared
+                .client
+                .flow
+                .reserve(&[len.min(MOST_PART_BYTES)])
+                .await;
             (shared.request_part(&asked, wanted, kept).await, memory)
         };
         let (found, _memory) = self.runtime.wait_while_wanted(key, answer)?;
@@ -240,7 +244,7 @@ impl Shared {
         if let Some(bytes) = read.and_then(|mut parts| parts.pop()) {
             return Ok(Some((pinned.meta, bytes)));
         }
-        let _memory = self.client.flow.reserve(wanted.end).await;
+        let _memory = self.client.flow.reserve(&[wanted.end]).await;
         match self.client.get_range(key, &pinned, wanted).await {
             Ok(body) => Ok(Some((pinned.meta, joined(&body)))),
             Err(failure) => {
