@@ -29,7 +29,7 @@ pub(super) fn file_attr(ino: u64, attributes: &VnodeAttributes) -> FileAttr {
         crtime: attributes.times.ctime,
         kind: file_type(attributes.kind),
         perm: u16::try_from(attributes.mode & 0o7777).expect("twelve bits fit sixteen"),
-        // Also for directories: a count of 1 says "not known", so that `find` looks into all.
+        // Directories have the count 1, too. It says "not known", so that `find` looks into all.
         nlink: 1,
         uid: attributes.uid,
         gid: attributes.gid,

@@ -6,10 +6,10 @@ use std::thread::available_parallelism;
 
 use rustix::fs::{FsWord, fstatfs};
 
-/// Most requests in flight to a file system that is served by another machine or process.
+/// The most requests in flight to a file system that is served by another machine or process.
 const NETWORK_IN_FLIGHT: usize = 64;
 
-/// Bytes that such a file system reads in the time of one request: a millisecond or less, at some
+/// Bytes that a network file system reads in the time of one request: a millisecond or less, at some
 /// hundred megabytes a second.
 const NETWORK_REQUEST_BYTES: u64 = 256 << 10;
 
@@ -40,17 +40,17 @@ const NETWORK_FILE_SYSTEMS: [(FsWord, &str); 13] = [
 /// The cost of a request to a store. It is constant while the store is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Profile {
-    /// Whether a request takes no longer than a system call, as on a disk or in memory. Asking
-    /// again is cheaper than caching the answer then, and prefetching gains nothing.
+    /// Whether a request takes no longer than a system call, as on a disk or in memory. If so,
+    /// asking again is cheaper than caching the answer, and prefetching gains nothing.
     pub is_local: bool,
     /// How many requests may be in flight at once; more would be no faster, or refused.
     pub most_in_flight: usize,
     /// The cost of a request: how many bytes could be read in its time. Ranges that are no farther
     /// apart are better read as one.
     pub request_bytes: u64,
-    /// Whether prefixes have attributes of their own, as directories do. Those of an object store
-    /// have none: no attribute shows when names in them changed, all have the same owner and mode,
-    /// and only a listing shows whether there is one.
+    /// Whether prefixes have attributes of their own, as directories do. Prefixes of an object store
+    /// have none: no attribute shows when names in a prefix changed, all have the same owner and
+    /// mode, and only a listing shows whether a prefix exists.
     pub has_directories: bool,
 }
 
@@ -67,7 +67,7 @@ impl Profile {
         }
     }
 
-    /// The profile of the file system that `file` is on; local where the system does not say.
+    /// The profile of the file system that `file` is on; the local profile if statfs(2) fails.
     pub fn of_file_system(file: impl AsFd) -> Profile {
         fstatfs(file).map_or_else(|_| Profile::local(), |stat| Profile::of_type(stat.f_type))
     }

@@ -1,4 +1,4 @@
-//! The answer to what a key names.
+//! The kind and the attributes of what a key names.
 
 use super::ObjectMeta;
 #[cfg(doc)]
@@ -11,8 +11,8 @@ pub struct Stat {
     pub kind: StatKind,
     /// Its attributes.
     pub meta: ObjectMeta,
-    /// The attributes of the prefix of the same name, where an object has keys below it too: as a
-    /// zip file that is looked into.
+    /// The attributes of the prefix of the same name, if the object has keys below it too, as a zip
+    /// file has that is shown as a directory.
     pub below: Option<ObjectMeta>,
 }
 
@@ -23,12 +23,12 @@ impl Stat {
         Stat { kind, meta, below }
     }
 
-    /// Of an object.
+    /// The answer for an object.
     pub fn of_object(meta: ObjectMeta) -> Stat {
         Stat::new(StatKind::Object, meta)
     }
 
-    /// Of a prefix.
+    /// The answer for a prefix.
     pub fn of_prefix(meta: ObjectMeta) -> Stat {
         Stat::new(StatKind::Prefix, meta)
     }

@@ -36,7 +36,8 @@ impl CoordinateNumbers {
     /// The numbers of elements of `data_type`. `attributes` may say that they are packed.
     ///
     /// # Errors
-    /// When the elements are no real numbers.
+    /// When the elements are no real numbers or have the type float16, or when `scale_factor` or `add_offset` is no
+    /// finite number.
     pub fn of(data_type: &DataType, attributes: &Attributes) -> Result<Self, FormatError> {
         let scalar = Scalar::of(data_type).filter(|scalar| {
             let is_real = *scalar != Scalar::Bool && *scalar != Scalar::Float16;
@@ -63,7 +64,7 @@ impl CoordinateNumbers {
     /// The number of the decoded (little-endian) element `element`.
     #[expect(
         clippy::cast_precision_loss,
-        reason = "places, as GDAL and rioxarray compute them"
+        reason = "places are f64, as in GDAL and rioxarray"
     )]
     pub fn value(&self, element: &[u8]) -> Option<f64> {
         let value = match self.scalar {

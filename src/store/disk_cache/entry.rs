@@ -1,4 +1,4 @@
-//! The name and the header of an entry.
+//! The name and the header of an entry of the disk cache.
 //!
 //! ```text
 //! bytes
@@ -29,7 +29,7 @@ pub(super) const MOST_ENTRY_BYTES: u64 = 8 << 20;
 /// A block of the payload, which has a checksum of its own.
 pub(super) const BLOCK_BYTES: u64 = 64 << 10;
 
-/// Where the facts are in the header.
+/// The position of the facts in the header.
 const FACTS: Range<usize> = 12..44;
 
 /// The kinds of entries.
@@ -43,7 +43,7 @@ pub(in crate::store) enum EntryKind {
     Names = 3,
 }
 
-/// The place whose keys the entries are of. It has no credentials, which may change.
+/// The server and the bucket of a key. Credentials are no part of it, because they may change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::store) struct Origin {
     /// The server.
@@ -57,7 +57,7 @@ pub(in crate::store) struct Origin {
 pub(in crate::store) struct EntryName {
     /// The kind of the entry.
     pub(in crate::store) kind: EntryKind,
-    /// Where the object is.
+    /// The server and the bucket of the object.
     pub(in crate::store) origin: Origin,
     /// The key in the bucket.
     pub(in crate::store) key: String,

@@ -24,7 +24,7 @@ pub(super) fn kind_of(facts: &ArrayFacts) -> Option<ElementKind> {
     }
 }
 
-/// Which strings of an array are read, and for which users.
+/// The strings of an array that are read, and the users that they are read for.
 pub(super) struct WantedStrings<'a> {
     pub(super) selected: &'a Selected,
     pub(super) kind: ElementKind,
@@ -39,7 +39,8 @@ impl Arrays {
     ///
     /// # Errors
     ///
-    /// [`Error::Metadata`] when there are more bytes or chunks than the limits; errors of the chunks.
+    /// [`Error::Metadata`] when there are more bytes or chunks than the limits;
+    /// [`Error::TooSlow`] after the deadline; errors of the chunks.
     pub(super) fn strings_of(
         &self,
         facts: &ArrayFacts,

@@ -23,7 +23,7 @@ fn configured(
     run(configure(options, &environment(variables), fake.clone()))
 }
 
-/// The message of credentials, where the instance does not answer.
+/// The message about the credentials, or the error; the metadata service of the instance is unavailable.
 fn message(options: &CloudOptions, variables: &[(&str, &str)]) -> String {
     let configured = configured(options, variables, &Fake::refusing());
     configured.map_or_else(
