@@ -7,7 +7,7 @@ use std::ffi::CStr;
 /// A library, as it is linked into the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Library {
-    /// Its name.
+    /// The name of the library or of its crate.
     pub name: &'static str,
     /// Its version.
     pub version: String,
@@ -15,7 +15,7 @@ pub struct Library {
     pub codecs: &'static [&'static str],
 }
 
-/// All of them. Codecs that are in no row are this program's own.
+/// All libraries of compressors. Other codecs are this program's own, or call small crates (checksums, `base64`).
 pub fn libraries() -> Vec<Library> {
     let built = |name, version: &str, codecs| Library {
         name,

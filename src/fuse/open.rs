@@ -41,8 +41,8 @@ impl Core {
         }
     }
 
-    /// Replies with a handle of the opened file, if `ino` stands for this version. If it `is_cut`, it is made empty. If
-    /// the caller was killed, it is closed again.
+    /// Replies with a handle of the opened file, if `ino` stands for this version. If `is_cut`, the file is made
+    /// empty. If the caller was killed, the file is closed again.
     pub(super) fn reply_opened(
         &self,
         ino: u64,
@@ -88,8 +88,8 @@ impl Core {
         }
     }
 
-    /// Like [`Core::settle`], and makes the file empty if it `is_cut`. That must not happen before `ino` stands for the
-    /// file: the kernel repeats an open that finds another version, and would not know of the change.
+    /// Like [`Core::settle`], and then makes the file empty if `is_cut`. The file must not be made empty before `ino`
+    /// stands for it: the kernel repeats an open that finds another version, and would not know of the change.
     pub(super) fn settle_and_cut(
         &self,
         ino: u64,
@@ -157,8 +157,8 @@ impl Core {
         }
     }
 
-    /// Makes the kernel drop its cache of another version. If that fails, it drops the pages itself for want of
-    /// `FOPEN_KEEP_CACHE`, and the attributes when they expire.
+    /// Makes the kernel drop its cache of another version. If that fails, the kernel drops the pages on its own
+    /// for want of `FOPEN_KEEP_CACHE`, and the attributes when they expire.
     fn drop_leftovers(&self, ino: u64, leftovers: StaleCache) -> FopenFlags {
         let offset = match leftovers {
             StaleCache::Nothing => return FopenFlags::FOPEN_KEEP_CACHE,

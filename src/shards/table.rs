@@ -1,4 +1,4 @@
-//! The table of shards with staged parts.
+//! The table of shards with staged parts: inner chunks in a journal that are not in their shards yet.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;

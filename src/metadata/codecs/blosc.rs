@@ -8,7 +8,7 @@ use crate::codec::{BloscCompressor, BloscSettings, BloscShuffle, Setting};
 use crate::metadata::json::{self, Members};
 
 /// The codec `blosc` of v3, with the words of v3 or, in old documents, the numbers of numcodecs.
-/// Without `typesize` it is the size of an element, as in zarr-python and tensorstore.
+/// `typesize` is the size of an element by default, as in zarr-python and tensorstore.
 pub(super) fn registered(input: &Input, members: &Members<'_>) -> Setting<BloscSettings> {
     let item_size = u8::try_from(input.data_type.item_size).unwrap_or(1).max(1);
     let typesize = setting(members, "typesize", Some(item_size), typesize)?;

@@ -1,6 +1,6 @@
 //! Paths that contain symbolic links, walked name by name.
 //!
-//! This distinguishes four cases that one call of the kernel does not:
+//! A walk distinguishes four cases that one call of the kernel does not:
 //!
 //! * nothing is there: absence;
 //! * a link leads nowhere: an error, because absence would mean the fill value;
@@ -219,7 +219,7 @@ fn after_link(target: &[u8], after: Option<&[u8]>) -> Result<Vec<u8>, Errno> {
     })
 }
 
-/// Like [`refusal`], if a directory may have been moved.
+/// Like [`refusal`], for walks: `ESTALE` means that a directory was moved.
 pub(super) fn failed(path: &Prefix, errno: Errno) -> StoreError {
     match errno {
         Errno::STALE => StoreError::changed(path),

@@ -2,7 +2,7 @@
 //!
 //! | version | those of a dataset | those of its multiscale |
 //! |---|---|---|
-//! | 0.4, 0.5 | a scale, perhaps a translation | the same, applied after them |
+//! | 0.4, 0.5 | a scale, perhaps a translation | perhaps each of the two, applied after the dataset's |
 //! | 0.6 | one: a scale, an identity, or a sequence of scales and translations | lead away from the image's own system: not used |
 //!
 //! Other transformations (rotations and shears, or fields of displacements) have no spacing along an axis.
@@ -34,8 +34,8 @@ struct Seen {
     translation: bool,
 }
 
-/// The transformations of versions 0.4 and 0.5: those of a dataset (`own`), which have a scale, and then those of its multiscale
-/// (`shared`).
+/// The transformations of versions 0.4 and 0.5: those of a dataset (`own`), which have a scale, and then
+/// those of its multiscale (`shared`).
 pub(super) fn of_version_04(
     own: &JsonTree,
     shared: Option<&JsonTree>,

@@ -48,7 +48,7 @@ impl OpenJournals {
         drop(closed);
     }
 
-    /// Calls `open`. Where the process has no descriptor left, this closes all journals, and calls `open` again.
+    /// Calls `open`. If no descriptor is left, this closes all journals, and calls `open` again.
     pub(super) fn with_descriptors<T>(
         &self,
         open: impl Fn() -> Result<T, Errno>,
