@@ -1,7 +1,7 @@
 //! Chunks of elements that differ in length.
 //!
-//! Transposes and shards move elements of a fixed size. For these elements they move positions in a
-//! pool of bytes instead of the elements themselves.
+//! Transposes and shards move elements of a fixed size. For elements that differ in length, they move
+//! positions in a pool of bytes instead of the elements themselves.
 //!
 //! ```text
 //! pool    02000000 | 01000000 61 | 02000000 6263         positions  4 9  --transpose-->  9 4
@@ -21,9 +21,9 @@ use super::{
 use crate::{buffers::zeroed, dtype::FillValue, error::FormatError, grid};
 
 impl CodecChain {
-    /// Decodes a chunk of elements that differ in length to a count, and each item behind its
-    /// length, in C order. The bytes of other object codecs stay as they are. `limit` is the
-    /// largest output accepted.
+    /// Decodes a chunk of elements that differ in length. The output is the number of items, and
+    /// each item behind its length, in C order. It is the codes of categories, in C order, and the
+    /// bytes of other object codecs as they are. `limit` is the largest output accepted.
     ///
     /// # Errors
     /// Encoded bytes that are not exactly one such chunk, or more than `limit` decoded ones.
@@ -178,7 +178,7 @@ impl CodecChain {
             VariableLength::Categories { code_size } => {
                 Cow::Owned(self.order(spec, code_size, owned(decoded)?)?)
             }
-            // Nested lists have the order of the chunk, whatever the order of its axes.
+            // Object codecs nest items by their indices, whatever the order of the axes.
             VariableLength::Object(_) => decoded,
             _ => {
                 let limit = decoded.len() as u64;

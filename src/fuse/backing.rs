@@ -8,13 +8,13 @@ use fuser::BackingId;
 /// A file that the kernel reads by itself. It is closed when this is dropped.
 #[derive(Debug)]
 pub(super) enum Backing {
-    /// The library opened it for a request that came through the device.
+    /// `fuser` opened the file for a request that came through the device.
     OfLibrary(BackingId),
-    /// This program opened it for a request that came through a ring.
+    /// This program opened the file for a request that came through a ring.
     Own(OwnBacking),
 }
 
-/// A file that was opened without a reply of the library.
+/// A file that was opened without a reply of `fuser`.
 #[derive(Debug)]
 pub(super) struct OwnBacking {
     number: u32,
@@ -22,7 +22,7 @@ pub(super) struct OwnBacking {
 }
 
 impl OwnBacking {
-    /// Has the kernel that is behind `device` open `file`.
+    /// Makes the kernel behind `device` open `file`.
     ///
     /// # Errors
     /// Those of the kernel.

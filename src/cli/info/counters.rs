@@ -1,4 +1,4 @@
-//! How far a report is.
+//! The progress of a report.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

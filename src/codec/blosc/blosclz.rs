@@ -32,7 +32,7 @@ pub(super) fn undo(split: &[u8], out: &mut [u8]) -> Option<()> {
     let (length, room) = (c_int::try_from(split.len()), c_int::try_from(out.len()));
     let (length, room) = (length.ok()?, room.ok()?);
     // SAFETY: the lengths are those of the slices. The decoder compares every length that it reads
-    // with the rest of them, which no length overflows, and keeps no state.
+    // with the rest of the slices; by the check above, no such length overflows. It keeps no state.
     let written =
         unsafe { blosclz_decompress(split.as_ptr().cast(), length, out.as_mut_ptr().cast(), room) };
     (written == room).then_some(())

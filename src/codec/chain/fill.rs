@@ -34,7 +34,7 @@ impl CodecChain {
     /// `fill`.
     ///
     /// # Errors
-    /// [`FormatError::Unsupported`] with the name of a codec that changes it.
+    /// [`FormatError::Unsupported`] with the name of a codec that changes `fill`.
     pub(crate) fn check_fill(&self, fill: &FillValue) -> Result<(), FormatError> {
         let mut chain = self;
         let mut fill = fill.clone();

@@ -1,5 +1,5 @@
-//! The HTTP client. It follows redirects of web servers by our rules, and passes the facts in the heads of answers on
-//! to the rest of this module.
+//! The HTTP client. It follows redirects of web servers by rules of its own ([`Step`]), and passes the facts in the
+//! heads of answers on to the rest of this module.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -36,7 +36,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A server must send data within this time.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The message about a host to which a redirect led.
+/// The message about a host that has private addresses alone.
 pub(super) const PRIVATE_ADDRESS: &str = "the name of the host stands for a private address";
 
 /// A page of 5,000 names is no longer than this.
@@ -45,10 +45,10 @@ const MOST_PAGE_BYTES: usize = 32 << 20;
 /// An answer with credentials is no longer than this.
 const MOST_CREDENTIALS_BYTES: usize = 1 << 20;
 
-/// A redirect may be followed by this many further redirects.
+/// One request follows at most this many redirects.
 const MOST_REDIRECTS: usize = 5;
 
-/// How the server is reached.
+/// The settings of connections to the server.
 #[derive(Debug, Clone)]
 pub(super) struct ConnectionOptions {
     /// A file of certificates in PEM that are trusted beside those of the system.
@@ -57,9 +57,9 @@ pub(super) struct ConnectionOptions {
     pub(super) headers: HeaderMap,
     /// Whether redirects are followed, as for web servers.
     pub(super) follows_redirects: bool,
-    /// Idle connections that are kept.
+    /// The most idle connections that are kept for each host.
     pub(super) most_idle: usize,
-    /// Which private addresses the name of the store's own server may stand for.
+    /// The private addresses that the name of the store's own server may stand for.
     pub(super) private_addresses: PrivateAddresses,
 }
 
@@ -168,7 +168,7 @@ impl fmt::Debug for Connector {
 
 impl Connection {
     /// Many web servers answer 404 to a method that they do not know, and the client library takes a 404 for a
-    /// directory without names. It means that only if the server has listed names before.
+    /// directory without names. A 404 means that only if the server has listed names before, and else becomes a 501.
     fn check_listing(&self, answer: &mut HttpResponse) {
         match answer.status() {
             StatusCode::MULTI_STATUS => self.has_listed.store(true, Ordering::Relaxed),
@@ -199,7 +199,7 @@ struct SharedConnection(Arc<Connection>);
 impl HttpService for SharedConnection {
     async fn call(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let connection = &self.0;
-        // Requests for credentials have no exchange.
+        // Neither requests for credentials nor PROPFIND have an exchange.
         let exchange = request.extensions().get::<Exchange>().cloned();
         let headers = request.headers_mut();
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));

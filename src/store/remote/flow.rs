@@ -43,9 +43,9 @@ pub(super) struct Flow {
 #[derive(Debug)]
 struct Limit {
     window: Window,
-    /// From when on silence is counted.
+    /// The time from which on silence is counted.
     quiet_since: Instant,
-    /// The permits that are not passed on when they are released.
+    /// The number of permits that are not passed on when they are released.
     excess: usize,
 }
 
@@ -229,7 +229,7 @@ mod tests {
         builder.enable_time().build().unwrap()
     }
 
-    /// Enters requests until as many as may be are in flight.
+    /// Enters as many requests as may be in flight.
     async fn fill(flow: &Arc<Flow>) -> Vec<InFlight> {
         let mut requests = Vec::new();
         for _ in 0..flow.limit() {

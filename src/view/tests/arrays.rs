@@ -111,7 +111,7 @@ fn a_file_whose_name_is_taken_gets_a_tilde() {
     assert_eq!(names, expected);
     assert_eq!(fixture.list("x.raw"), [""; 0]);
     assert_eq!(fixture.read("x.raw~~").unwrap(), [7; 4]);
-    // The array with the longer name, in the format with the shorter extension, has the name.
+    // `x.ome.tif` is the array with the longer name, in the format with the shorter extension.
     assert!(fixture.read("x.ome.tif").unwrap().ends_with(b"abcd"));
     assert!(fixture.read("x.ome.tif~").unwrap().ends_with(&[7; 4]));
 }
