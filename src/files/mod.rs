@@ -13,7 +13,7 @@
 //!                         close, fsync: commit, the draft is the object
 //! ```
 //!
-//! Where to start reading:
+//! The modules to read first:
 //!
 //! | file | contents |
 //! |---|---|
@@ -183,7 +183,7 @@ pub(crate) struct ShownFile {
 }
 
 impl Writing {
-    /// No file is open yet.
+    /// The files of a view, none of which is open yet.
     fn new(
         writer: Arc<DirWriter>,
         counters: Arc<WriteCounters>,
@@ -248,7 +248,7 @@ impl Writing {
             if shown.fingerprint.is_some() || shown.meta.is_some() {
                 return Ok(shown);
             }
-            // Otherwise absence would get the same fingerprint again, for which the kernel has pages of the file.
+            // Absence is remembered with a fingerprint other than that of the file, of which the kernel has pages.
             let own = self.own_fingerprint(key, None);
             let fingerprint = own.unwrap_or_else(|| self.new_fingerprint());
             self.remember(key, None, fingerprint);
@@ -300,14 +300,14 @@ impl Writing {
         file.is_some_and(|file| file.is_scratch())
     }
 
-    /// Detaches `file` from its key for another file, because another program has changed its object.
+    /// Detaches `file` from `key`, which stands for another file now: the object was removed or replaced.
     fn detach(&self, key: &Key, file: &Arc<KeyFile>) {
         self.unregister(key, file);
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         left.retain(|(_, file)| file.strong_count() > 0);
         left.push((key.clone(), Arc::downgrade(file)));
         drop(left);
-        // If nothing is stored, the same fingerprint would count again, and the kernel has its pages.
+        // If nothing is stored, the old fingerprint would count again, and the kernel has pages for it.
         self.remember(key, None, self.new_fingerprint());
     }
 
@@ -391,8 +391,8 @@ impl Writing {
         committed.or_else(|error| file.after_failure(error, Audience::Other))
     }
 
-    /// Commits the files below `prefix`, which is `stored` in the store, and makes all changes there survive a loss of
-    /// power.
+    /// Commits the files below `prefix`, whose prefix in the store is `stored`, and makes all changes there
+    /// survive a loss of power.
     ///
     /// # Errors
     /// The first error, after all files were tried.

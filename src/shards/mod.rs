@@ -1,4 +1,4 @@
-//! Inner chunks of shards that were written and are not in their shards yet.
+//! Inner chunks that were written and are not in their shards yet.
 //!
 //! ```text
 //! write, close --> journal of the shard --pack--> the shard, written anew, once
@@ -16,11 +16,11 @@
 //!   chunks that it has not changed are replaced by the staged ones. Inner chunks that it has changed stay as they are,
 //!   and the staged ones are dropped, with an error in the log.
 //! * Chunks of arrays without shards that could not be saved before the mount ended go to a journal, too.
-//! * `ChunkObject` is an inner chunk or an object of the store. It has the same verbs for both, so that its callers need
-//!   not know which of the two it is.
+//! * `ChunkObject` is an inner chunk or an object of the store. It has the same methods for both, so that its callers
+//!   need not know which of the two it is.
 //! * `View::recover` completes the work of an earlier daemon, in two steps. First, this module packs the journals. Then
 //!   `view` updates the consolidated metadata for which that daemon has left notes. This module could not do that, because
-//!   the copies are made of shown documents.
+//!   the copies in it are made of shown documents.
 //! * A shard that was packed has new bytes, but its untouched inner chunks have not changed. `PackedShards` remembers
 //!   their versions and times, so that the kernel keeps their pages.
 
@@ -78,7 +78,7 @@ const MOST_JOURNALED: u64 = 256 << 20;
 /// The outcome of a change.
 #[derive(Debug)]
 pub(crate) enum Change<T> {
-    /// The change is made. This is the new state, `None` if it was erased.
+    /// The change is made. The value is the new state; `None` if the content was erased.
     Done(Option<T>),
     /// The stored content was not the expected one, and is unchanged.
     Conflict,
@@ -101,12 +101,12 @@ pub(crate) struct Staging {
     hierarchy: Arc<Hierarchy>,
     counters: Arc<WriteCounters>,
     shards: Mutex<HashMap<Key, Arc<StagedShard>>>,
-    /// How many open drafts each shard has.
+    /// The number of open drafts of each shard.
     drafts: Mutex<HashMap<Key, usize>>,
     /// The number of shards in the table, so that most callers need no lock.
     n_shards: AtomicUsize,
     packed: Mutex<PackedShards>,
-    /// Staged parts that were dropped because another program has changed their chunks.
+    /// The numbers of staged parts that were dropped because another program has changed their chunks.
     lost: Mutex<lru::LruCache<u64, ()>>,
     /// The number of the last part that was staged. No two parts have the same number.
     last_part: AtomicU64,
@@ -114,7 +114,7 @@ pub(crate) struct Staging {
     tag: u64,
     /// The bytes of all journals together.
     journaled: AtomicU64,
-    /// How far the recovery of left journals is.
+    /// The progress of the recovery of journals that an earlier daemon has left.
     recovery: RecoveryCounters,
     packer: Packer,
 }

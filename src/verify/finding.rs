@@ -15,7 +15,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// The word for it.
+    /// The word for the severity.
     pub fn name(self) -> &'static str {
         match self {
             Severity::Damage => "damaged",
@@ -36,11 +36,11 @@ pub struct Finding {
     pub place: Option<PlaceInArray>,
     /// The key of the object and the range of its bytes, if they are known.
     pub bytes: Option<(String, u64, u64)>,
-    /// The problem as a text, which begins with the key.
+    /// The problem as a text, which begins with the key unless it counts further problems.
     pub problem: String,
 }
 
-/// Called with each finding, by any thread.
+/// The function that any thread calls with each finding.
 pub(super) type Found<'a> = dyn Fn(Finding) + Sync + 'a;
 
 impl Finding {

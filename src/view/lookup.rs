@@ -13,12 +13,12 @@ use crate::view::options::ViewKind;
 use crate::view::tree::Tree;
 use crate::view::vnode::{CONTROL, ChunkPlace, Vnode, VnodeAttributes};
 
-/// The files in the daemon's own directory.
+/// The file of the counters, in the daemon's own directory like the following ones.
 pub(in crate::view) const STATISTICS: &[u8] = b"stats.json";
 /// The file of the same counters for Prometheus.
 pub(in crate::view) const METRICS: &[u8] = b"metrics";
 pub(in crate::view) const LOG: &[u8] = b"log";
-/// The state that the store shows now, where its states have names.
+/// The file with a description of the state that the store shows now, if its states have names.
 pub(in crate::view) const SNAPSHOT: &[u8] = b"snapshot";
 pub(in crate::view) const SYNC: &[u8] = b"sync";
 pub(in crate::view) const REFUSED: &[u8] = b"refused";
@@ -38,7 +38,7 @@ impl View {
                 Vnode::Prefix { path, .. } if path.is_root() && self.tree.has_one_view() => {
                     self.with_attributes(Vnode::Control)
                 }
-                // A writer of the store keeps its own files in this directory.
+                // In the store, a directory of this name has the files of a writer, which are not shown.
                 _ => Ok(None),
             };
         }
@@ -243,8 +243,8 @@ impl Tree {
         self.options.views.len() == 1
     }
 
-    /// Like [`Tree::find_stored`], of a key that is likely to be an object. A store without directories needs a request
-    /// of its own to find out whether the key is a prefix, which is sent only if there is no object.
+    /// Like [`Tree::find_stored`], of a key that is likely to be an object. In a store without directories, it
+    /// takes another request to find out whether the key is a prefix. That is sent only if there is no object.
     fn find_stored_object(&self, view: ViewKind, key: Key) -> Result<Option<FoundVnode>, Error> {
         let sources = self.sources_of(view);
         if sources.store().profile().has_directories {
@@ -283,8 +283,8 @@ impl Tree {
         }))
     }
 
-    /// Whether `name` in a directory of `array` is a lock file that the store has for the mount. A program may lock a
-    /// chunk that is shown under the name of another stored chunk, or of a shard.
+    /// Whether `name` in a directory of `array` is a lock file of this mount in the store, which is hidden if chunks
+    /// have other names in the store: the file of this name is then the lock of another chunk, or of a shard.
     pub(in crate::view) fn hides_lock(&self, array: &ShownArray, name: &[u8]) -> bool {
         let writing = self.writings.as_ref();
         array.form != FileForm::Stored

@@ -56,7 +56,8 @@ pub fn is_named_as_zip(path: &[u8]) -> bool {
     NamedForm::of(path) == Some(NamedForm::Zip)
 }
 
-/// The parts of `path` that end where a name ends that a store may have, and their forms; the shortest first.
+/// The lengths of those beginnings of `path` that end in a name that a store may have, and the forms of these
+/// names; the shortest first.
 pub(super) fn named_forms(path: &[u8]) -> impl Iterator<Item = (usize, NamedForm)> + '_ {
     // Most paths have no name with a dot in it.
     let path = if path.contains(&b'.') { path } else { &[] };

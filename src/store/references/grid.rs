@@ -1,4 +1,5 @@
-//! The references of keys with one head and the same number of indices, in the order of the indices.
+//! The references of keys with the same head (the part before the indices) and number of indices, in the order of the
+//! indices.
 //!
 //! The references are in layers. A layer has either rows, one for each reference, or a generator, which computes a
 //! reference when it is read. A reference in a later layer replaces the one in an earlier layer.
@@ -109,7 +110,7 @@ impl Grid {
         each.min()
     }
 
-    /// The first value, from `least` on, of the index after `fixed` for which there is a reference that begins with
+    /// The least value, from `least` on, of the index that follows `fixed` in any reference whose indices begin with
     /// `fixed`.
     pub(super) fn next_value(&self, fixed: &[u32], least: u32) -> Option<u32> {
         if fixed.len() >= self.n_indices || least > most_index(self.n_indices) {

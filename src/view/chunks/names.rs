@@ -93,7 +93,7 @@ impl ChunkNames {
         }
     }
 
-    /// The indices of the chunk with this key, relative to the array.
+    /// The indices of the chunk with this `key`, which is relative to the array.
     pub(in crate::view) fn indices_of(self, key: &[u8]) -> Option<Dims> {
         self.encoding.decode(key, self.rank)
     }
