@@ -1,6 +1,7 @@
-//! Sizes as options.
+//! Sizes in options.
 
-/// `1048576`, `64M`, `64MiB` (1024 each), `64MB` (1000 each), as the core utilities have it.
+/// The number of bytes of a size such as `1048576`, `64M` or `64MiB` (powers of 1024), or `64MB` (of 1000), as the
+/// core utilities spell it.
 pub(super) fn size_bytes(text: &str) -> Result<u64, String> {
     let problem = || "expected a size such as 64M, 1GiB or 1000000".to_owned();
     let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());

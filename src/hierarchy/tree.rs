@@ -31,7 +31,7 @@ pub enum TreePlace {
 }
 
 impl Hierarchy {
-    /// The node at `path`. Where R is the root of a draft's hierarchy, the path R/P is its node P.
+    /// The node at `path`. If R is the root of a draft's hierarchy, the path R/P is its node P.
     ///
     /// # Errors
     /// Those of [`Hierarchy::node`].
@@ -55,7 +55,7 @@ impl Hierarchy {
                 }
                 Node::Group(_) | Node::Implicit | Node::Broken(_) => {}
             }
-            // Each path below a damaged node is looked up.
+            // Nothing is noted below a damaged node, so that each path there is looked up.
             if damaged.is_none() {
                 checked = self.lock().note_lineage(&prefix, &checked);
             }

@@ -4,8 +4,8 @@
 //! decoded --array-to-array--> elements --array-to-bytes--> array bytes --bytes-to-bytes--> encoded
 //! ```
 //!
-//! With a codec that can lose something of the elements, the encoded chunk is decoded again and
-//! compared, so that nothing is lost unseen.
+//! With a codec that can lose something of the elements, the encoded chunk is decoded again and,
+//! unless losses are allowed, compared, so that nothing is lost unseen.
 
 use std::borrow::Cow;
 
@@ -109,8 +109,8 @@ impl CodecChain {
         Ok(encoded)
     }
 
-    /// Decodes `encoded` again. It must be a chunk in any case, and where losses are refused the
-    /// same one.
+    /// Decodes `encoded` again, which must succeed. If losses are refused, the elements must be the
+    /// same.
     fn check_losses(
         &self,
         spec: &ChunkSpec<'_>,
@@ -152,7 +152,7 @@ impl CodecChain {
     /// Upper bound of the memory that encoding a chunk of `decoded_len` bytes allocates, the result
     /// included.
     pub fn encode_scratch_bytes(&self, decoded_len: u64) -> u64 {
-        // The input of a step, its output and its state; the input of the first is the caller's.
+        // A step takes its input, its output and its state; the input of the first is the caller's.
         let (mut kept, mut most) = (0, 0_u64);
         let mut step = |output: u64, state: u64| {
             most = most.max(output.saturating_add(state).saturating_add(kept));

@@ -1,5 +1,5 @@
 //! The filters and compressors of numcodecs, a row for each, with the parsers of their configurations, which are in
-//! `bytes_to_bytes` and `numcodecs`. Object codecs, which encode elements of any length, are not here.
+//! other modules. Object codecs, which encode elements of any length, are not here.
 
 #[cfg(feature = "pcodec")]
 use super::pcodec;
@@ -21,14 +21,15 @@ pub(in crate::metadata) enum CodecRole {
 pub(in crate::metadata) struct Numcodec {
     id: &'static str,
     pub(in crate::metadata) role: CodecRole,
-    /// The members of its configuration; `None` if they are not judged.
+    /// The members that its configuration may have; `None` if they are not checked.
     pub(in crate::metadata) members: Option<&'static [&'static str]>,
     pub(in crate::metadata) in_v3: InV3,
-    /// Parses its configuration; `None` if this build lacks the codec.
+    /// The parser of its configuration; `None` if this build lacks the codec.
     pub(super) parser: Option<CodecParser>,
 }
 
-/// Whether zarr-python knows a codec of numcodecs in v3, as `numcodecs.ID`.
+/// Whether zarr-python knows a codec of numcodecs in v3, as `numcodecs.ID`. `gzip` counts as unknown, because
+/// documents are written with the name `gzip` of v3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::metadata) enum InV3 {
     Known,

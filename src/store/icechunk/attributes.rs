@@ -4,8 +4,8 @@
 //! which never change. So a chunk that a commit leaves as it is has the same version before and after it, and stays in
 //! the caches. A prefix has another version in each snapshot.
 //!
-//! Which bytes a key had at an earlier moment is not known from that. All keys of a snapshot count as having come to
-//! their places when the snapshot took the place of another one.
+//! The version does not tell which bytes a key had at an earlier moment. All keys of a snapshot count as having come
+//! to their places when the snapshot took the place of another one.
 
 use std::time::{Duration, SystemTime};
 
@@ -60,17 +60,17 @@ impl Pinned {
         self.meta(version, self.access.mode)
     }
 
-    /// The attributes of each prefix. It stays the same directory from one snapshot to the next.
+    /// The attributes of each prefix. A prefix stays the same directory from one snapshot to the next.
     pub(super) fn prefix_meta(&self) -> ObjectMeta {
         let [high, _] = halves(XxHash3_128::oneshot(&self.snapshot.id.0));
         let version = Version {
             size: 0,
-            // Not a time, but a number that stands for the snapshot.
+            // This is not a time, but a number that stands for the snapshot.
             mtime: SystemTime::UNIX_EPOCH + Duration::from_nanos(high >> 1),
             inode: 0,
             tag: 0,
         };
-        // A class that may read the objects may search their prefixes.
+        // A class of users that may read the objects may search their prefixes.
         self.meta(version, self.access.mode | self.access.mode >> 2)
     }
 

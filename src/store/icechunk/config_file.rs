@@ -144,7 +144,7 @@ fn text_of(value: &Event<'_>) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// The configuration that another program writes, with some parts left out.
+    /// The configuration as Icechunk writes it, with some parts left out.
     const TEXT: &str = "\
 inline_chunk_threshold_bytes: null
 storage:
@@ -174,7 +174,7 @@ manifest: null
     fn containers_have_names_and_prefixes() {
         let expected = vec![("x".to_owned(), Some("s3://b/a: b/".to_owned()))];
         assert_eq!(names(TEXT), Ok(expected.clone()));
-        // In another style of YAML, behind a directive.
+        // This is the same in another style of YAML, behind a directive.
         let flow = r#"%YAML 1.2
 ---
 {"virtual_chunk_containers": {"k": {"store": {"name": 1}, "url_prefix": "s3://b/a\u003a b/", ? "name" : &n x}}}

@@ -22,12 +22,12 @@ use crate::store::{Access, Key, ObjectMeta, StoreError};
 /// The name below which the chunks of an array are.
 pub(super) const CHUNKS: &str = "c";
 
-/// The document or chunk that a key names.
+/// The document, chunk or prefix that a key names.
 #[derive(Debug)]
 pub(super) enum Named<'s> {
     /// The document of a node.
     Document(Node<'s>),
-    /// A chunk, which is there.
+    /// A chunk that exists.
     Chunk {
         node: Node<'s>,
         index: Vec<u32>,
@@ -74,7 +74,7 @@ pub(super) struct ChunkReader<'r> {
 }
 
 impl<'r> ChunkReader<'r> {
-    /// The document or chunk that the key `path` names.
+    /// The document, chunk or prefix that the key `path` names.
     pub(super) fn named(&self, path: &str) -> Result<Named<'r>, StoreError> {
         let snapshot = &self.pinned.snapshot;
         if self.of_snapshot(snapshot.node(path))?.is_some() {
@@ -169,7 +169,7 @@ impl<'r> ChunkReader<'r> {
     }
 
     /// Like [`ChunkReader::find`], without a request; `None` if that takes one.
-    #[expect(clippy::option_option, reason = "as of `Store::known_object`")]
+    #[expect(clippy::option_option, reason = "as in `Store::known_object`")]
     pub(super) fn find_known(&self, chunk: &Chunks<'_>) -> Option<Option<ChunkPlace>> {
         for part in chunk.array.manifests_of(&chunk.first).ok()? {
             let manifest = self.files.known_manifest(part.id)?;
@@ -232,7 +232,7 @@ impl<'r> ChunkReader<'r> {
         }
     }
 
-    /// An answer of the snapshot, whose errors get its name.
+    /// An answer of the snapshot. Errors name the key of the snapshot.
     pub(super) fn of_snapshot<T>(&self, answer: Flat<T>) -> Result<T, StoreError> {
         let key = key_of("snapshots", self.pinned.snapshot.id)?;
         answer.map_err(|problem| problem.of(&key))
@@ -276,7 +276,7 @@ impl<'r> ChunkReader<'r> {
     }
 }
 
-/// The number that a segment of a key spells, as it is written.
+/// The number that a segment of a key spells, without leading zeros and without a sign.
 fn index_of(segment: &str) -> Option<u32> {
     let is_plain = segment == "0" || !segment.starts_with(['0', '+']);
     segment.parse().ok().filter(|_| is_plain)

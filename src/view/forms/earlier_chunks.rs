@@ -1,6 +1,6 @@
-//! Chunks that were made before the document of their array, as tar(1) and `cp -r` make them: they write directories
-//! before the files beside them. Without a document such chunks are ordinary files, so the document is refused if it
-//! describes them wrongly.
+//! Chunks that were made before the document of their array, as tar(1) and `cp -r` may make them: they may write
+//! directories before the files beside them. Without a document such chunks are ordinary files, so the document is
+//! refused if it describes them wrongly.
 
 use crate::budget::Holding;
 use crate::error::Error;

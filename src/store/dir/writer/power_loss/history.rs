@@ -24,7 +24,7 @@ impl History {
         }
     }
 
-    /// Notes that the key has `bytes`, by calls after the first `begun`.
+    /// Notes that the key gets `bytes` by the calls that follow the first `begun` ones.
     pub(crate) fn add(&mut self, begun: usize, bytes: Option<Vec<u8>>) {
         self.had.push((begun, bytes));
     }
@@ -34,7 +34,7 @@ impl History {
         self.had.last()?.1.as_deref()
     }
 
-    /// Notes that the current contents survive.
+    /// Notes that the current contents survive from now on, if their bytes were synced.
     pub(crate) fn sync(&mut self) {
         if self.has_synced_bytes {
             self.synced.push((recorded::count(), self.had.len() - 1));
