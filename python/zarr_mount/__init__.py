@@ -109,11 +109,11 @@ class Mount:
         self._unmount()
 
     def leave(self) -> None:
-        """Leaves the mount when Python ends, to another process or to the command `zarr-mount --unmount`."""
+        """Lets the mount outlive Python. Another process, or the command `zarr-mount --unmount`, unmounts it."""
         atexit.unregister(self.unmount)
 
     def info(self, path: Optional[str] = None, **options: object) -> list[dict[str, Any]]:
-        """Describes the nodes of the store, or the node at `path` in it, as `zarr_mount.info`."""
+        """Describes the nodes of the store, or the node at `path` in it, as `zarr_mount.info` does."""
         return info(self.store, path, **options)
 
     def __enter__(self) -> Path:
@@ -159,7 +159,7 @@ class Mount:
         return False
 
     def _detach(self) -> bool:
-        """Takes the mount out of the tree, though it is in use. Whether that was possible."""
+        """Detaches the mount from its mountpoint, though it is in use, and returns whether that was possible."""
         for words in (["fusermount3", "-u", "-z", "--"], ["umount", "--lazy", "--"]):
             try:
                 done = subprocess.run([*words, str(self.path)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -176,7 +176,7 @@ class Mount:
         self._remove_temporary()
 
     def _remove_temporary(self) -> None:
-        # Never by force or recursively: where a mount is still there, the store is in it.
+        # The directory is not removed recursively, which would delete the store in a mount that is still there.
         if self._temporary and not os.path.ismount(self._temporary):
             os.rmdir(self._temporary)
 
@@ -199,7 +199,7 @@ def _words(options: dict[str, object]) -> list[str]:
 
 
 def _run(words: list[str]) -> subprocess.CompletedProcess[str]:
-    """Runs the program to its end, with all that it printed."""
+    """Runs the program to its end, and returns it with all that it printed."""
     # The daemon keeps no pipe of this process open: it closes its standard streams when the mount is ready.
     done = subprocess.run([program(), *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           encoding="utf-8", errors="replace", check=False)

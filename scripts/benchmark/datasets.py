@@ -1,4 +1,4 @@
-"""The data sets: float32 that compresses as weather does in many codecs, an image stack, a climate grid, many tiny chunks."""
+"""The data sets: float32 values that compress like weather data, in many codecs; an image stack; a climate grid; many tiny chunks."""
 import json
 import os
 import shutil
@@ -11,7 +11,7 @@ import zarr
 from numcodecs import Blosc, Zlib
 
 MIB = 1 << 20
-CHUNK_FILES_FROM_BYTES = 64 << 10  # chunk files are held against libraries from this size on
+CHUNK_FILES_FROM_BYTES = 64 << 10  # chunk files of at least this size are compared with libraries
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class Data:
 
 
 def create(path, dataset, shape, dtype):
-    """A new array as the data set has it, of another shape perhaps: its document, and no chunk."""
+    """A new array without chunks, stored as the data set is, perhaps with another shape."""
     keys = {"name": "default" if dataset.zarr_format == 3 else "v2", "separator": dataset.separator}
     return zarr.create_array(
         str(path), shape=shape, dtype=dtype, fill_value=0, zarr_format=dataset.zarr_format, chunks=dataset.chunks,
@@ -152,5 +152,5 @@ def climate(mebibytes):
     return np.round(out, 1, out=out)
 
 
-# Files of 16 KiB are many: a quarter of the size is 8192 of them, of 512 MiB.
+# Chunks of 16 KiB are many: if the size is 512 MiB, `corner` has a quarter of it, which is 8192 chunks.
 SOURCES = {"waves": waves, "corner": lambda mebibytes: waves(mebibytes // 4), "images": images, "climate": climate}

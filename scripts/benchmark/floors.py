@@ -1,4 +1,4 @@
-"""FUSE with nothing behind it, and files of the mount that are plain store bytes beside it and beside the store."""
+"""A FUSE file system with nothing behind it (the FUSE floor), and mounted files that are plain bytes of the store, compared with both."""
 import contextlib
 import random
 import shutil
@@ -46,7 +46,7 @@ def run_floor(bench):
 
 
 def run_plain(bench):
-    """Plain store bytes: passthrough against the store itself, without it against the floor; second reads."""
+    """Compares plain bytes of a store with the store (with passthrough) and with the floor (without), and second reads with native files."""
     table = bench.report.table("Plain files", ["what", "mount", "held against", "its figure", "mount / that", "wanted"],
                                note="GB/s, or files a second where a row says so.")
     trees(bench, table)
@@ -56,7 +56,7 @@ def run_plain(bench):
 
 
 def compare(bench, table, label, against, wanted, found, n):
-    """A row out of two readers' rounds. In each round, a reader reads `n` bytes, or `n` files."""
+    """Adds a row from the rounds of two readers. In each round, a reader reads `n` bytes, or `n` files."""
     ours, theirs = found["mount"], found["other"]
     figure = ratio(ours, theirs)
     scale = 1e9 if n > 1e6 else 1
@@ -166,7 +166,7 @@ def copies(bench, table):
 
 @contextlib.contextmanager
 def fsspec_fuse(bench, store):
-    """The store behind fsspec's FUSE, a peer."""
+    """The store, mounted by fsspec's FUSE, for comparison."""
     point = bench.folder / "fsspec"
     point.mkdir()
     server = subprocess.Popen([sys.executable, "-c", SERVE, str(store), str(point)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -63,7 +63,7 @@ def test_gdal_sees_the_grid(climate):
 
 @pytest.mark.parametrize("name", ["xarray_v2.zarr", "xarray_v3.zarr", "xarray_v3_plain.zarr"])
 def test_stores_that_xarray_wrote(name, readers, mount):
-    """Every array of the store, in the group's files, bit for bit."""
+    """The files of the group have each array of integers or floats, bit for bit, unless they leave it out."""
     store = corpus.stores()[name]
     made = mount(store.path, *array_view.everything("nc", "h5"))
     for format in ("nc", "h5"):
@@ -123,7 +123,7 @@ def test_ome_tiff_knows_the_voxel(microscope, readers):
     assert sizes == approx(*science.VOXEL)
     assert float(re.search(r'TimeIncrement="([^"]+)"', ome)[1]) == science.INTERVAL
     units = re.findall(r'PhysicalSize[XYZ]Unit="([^"]+)"', ome)
-    assert set(units) <= {"µm"}, "µm is what the schema takes where nothing is said"
+    assert set(units) <= {"µm"}, "µm is the schema's default"
 
 
 def test_nifti_knows_the_voxel(microscope, readers):
@@ -132,7 +132,7 @@ def test_nifti_knows_the_voxel(microscope, readers):
     said = found["said"]
     assert said["zooms"][:3] == approx(*science.VOXEL) and said["units"][0] == "micron"
     assert [said["affine"][n][n] for n in range(3)] == approx(*science.VOXEL)
-    # The shift of the dataset comes before the scale of the whole.
+    # The dataset's translation is applied before the scale of the whole image.
     assert [row[3] for row in said["affine"][:3]] == approx(6.0, 2.0, 8.0)
 
 
@@ -158,7 +158,7 @@ def test_nrrd_and_metaimage_know_the_voxel(microscope, readers):
     assert nrrd["sha256"] == digest(canonical(science.image()[1, 2])) and steps == list(approx(*science.VOXEL).expected)
     mhd = readers.ask("metaimage", microscope / "0.mhd")
     assert mhd["sha256"] == digest(canonical(science.image()))
-    # Its numbers are millimeters, whatever the image has.
+    # Lengths in MetaImage are millimeters, whatever the unit of the image.
     assert [float(n) for n in mhd["said"]["ElementSpacing"].split()[:3]] == approx(*(1e-3 * step for step in science.VOXEL))
 
 
@@ -168,7 +168,7 @@ def test_a_level_has_its_own_voxel(microscope, readers):
 
 
 def test_fill_values_in_fits(mount, tmp_path, readers):
-    """BLANK, of every integer type: a reader may make NaN of it, and must not lose the rest."""
+    """A reader may make NaN of the fill value (BLANK) of each integer type, and must not lose other values."""
     group = array_samples.reopen(tmp_path / "s")
     for name in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"):
         values = np.arange(12, dtype=name).reshape(3, 4)

@@ -1,4 +1,4 @@
-"""`--disk-cache` and `--offline`: what is read once is read from the disk, and nothing that happens to the disk is a wrong byte."""
+"""`--disk-cache` and `--offline`: bytes that were read once come from the disk, and nothing that happens to the disk gives a wrong byte."""
 import json
 import os
 import random
@@ -118,7 +118,7 @@ def test_what_is_on_the_disk_is_not_read_far_ahead(mount, tmp_path):
 @BOTH
 @pytest.mark.parametrize("path", ["z", "bare"])
 def test_a_warm_mount_gets_no_chunk_again(kind, path, root, mount, tmp_path):
-    """Each mount asks whether what it has not seen yet is still there. No bytes are sent."""
+    """A mount asks the server whether each cached version that it has not asked for yet is current. The server sends no bytes of chunks."""
     cache = tmp_path / "cache"
     with FaultServer(root, kind) as server:
         warm(mount, server, cache, path=path)
@@ -130,7 +130,7 @@ def test_a_warm_mount_gets_no_chunk_again(kind, path, root, mount, tmp_path):
         chunks = [r for r in asked if "/c/" in r[1]]
         assert not [r for r in chunks if r[2] != 304 and r[0] != "HEAD"], chunks
         if kind == "s3":
-            # A web server does not date its objects, so that each is looked at a second time.
+            # A web server does not say when an object was uploaded, so that each is requested a second time.
             assert len(chunks) == len(set(chunks)), chunks
             documents = [key for _, key, status in asked if status in (200, 304) and "/c/" not in key and key != "bucket"]
             assert len(documents) == len(set(documents)), documents
@@ -139,7 +139,7 @@ def test_a_warm_mount_gets_no_chunk_again(kind, path, root, mount, tmp_path):
 
 @BOTH
 def test_a_changed_store_is_read_anew(kind, mount, tmp_path):
-    """After the time to live, the server is asked whether a version is still there."""
+    """After the time to live, the mount asks the server whether a version is still current."""
     root, cache = written(tmp_path / "root"), tmp_path / "cache"
     with FaultServer(root, kind) as server:
         warm(mount, server, cache)
@@ -290,7 +290,7 @@ for path in sys.argv[1:]:
 
 
 def killed_while_writing(times, root, mount, tmp_path):
-    """Daemons are killed while they write entries, each a little later than the last. Then everything is read."""
+    """Daemons are killed while they write entries, each when the cache has a random number of them. Then everything is read."""
     cache, rng = tmp_path / "cache", random.Random(7)
     with FaultServer(root, "s3") as server:
         for number in range(times):
@@ -349,7 +349,7 @@ def test_a_directory_that_others_may_write_is_refused(harm, expected, root, tmp_
 
 
 def refused(inner, entry):
-    """How many of these attempts the system refuses."""
+    """The number of attempts that the system refuses."""
     attempts = [lambda: os.listdir(inner), lambda: open(entry, "rb"), lambda: open(entry, "wb"), lambda: open(f"{inner}/lock", "wb"),
                 lambda: os.unlink(entry)]
     n_refused = 0
@@ -366,7 +366,7 @@ def test_another_user_can_neither_read_nor_change_it(root, mount, tmp_path):
     cache = tmp_path / "cache"
     with FaultServer(root, "s3") as server:
         warm(mount, server, cache)
-    # The directories above are open to the other user, as those below /var/cache are.
+    # The cache and the directories above it are opened to the other user, as a directory in /var/cache is.
     for folder in (cache, *cache.parents):
         if folder == Path("/"):
             break
@@ -377,7 +377,7 @@ def test_another_user_can_neither_read_nor_change_it(root, mount, tmp_path):
 
 
 def test_no_secret_is_in_it(root, mount, tmp_path):
-    """Keys rotate: another key reads the same entries."""
+    """Access keys rotate: a mount with another access key reads the same entries."""
     cache = tmp_path / "cache"
     with FaultServer(root, "s3") as server:
         url, args, _ = remote_samples.store(server)

@@ -27,7 +27,7 @@ def references(address):
 
 @pytest.fixture
 def root(tmp_path):
-    """A bucket with the rows of an array in `sets/data` and `other`, behind 100 bytes of each object, and a set of the former."""
+    """A bucket with the rows of an array in `sets/data` and `other`, each after 100 other bytes, and a set of references to `sets/data`."""
     root = tmp_path / "root"
     for folder in ("sets/data", "other"):
         (root / BUCKET / folder).mkdir(parents=True)
@@ -127,7 +127,7 @@ def test_a_chunk_is_one_request(kind, root, mount, tmp_path):
 @pytest.mark.parametrize("is_near", [True, False], ids=["near", "far"])
 @pytest.mark.parametrize("kind", ["http", "s3"])
 def test_no_open_file_mixes_two_versions_of_an_object(kind, is_near, root, mount, tmp_path):
-    """The set is beside the object, whose version is trusted for a second, or in a local file, and then it is trusted for a minute."""
+    """A version of the object is trusted for a second if the set is beside the object, and for a minute if the set is a local file."""
     old, new = (np.random.default_rng(seed).integers(0, 1 << 32, (4, 1 << 16), "<u4") for seed in (1, 2))
     target, length = root / BUCKET / "sets/data/rows", 1 << 18
     target.write_bytes(old.tobytes())

@@ -77,7 +77,7 @@ def test_a_mount_lists_no_directory_of_a_cache_of_a_million_entries(mount, tmp_p
                 times[cache].append(took)
                 assert listings.count() == 0
                 one.unmount()
-                # For the counters, the size of the cache is estimated from a few directories.
+                # `--unmount` reads the counters, for which the daemon estimates the size of the cache from a few directories.
                 listings.count()
         assert os.listdir(caches[1] / "zarr-mount-1")
         assert listings.count() > 0, "a listing is noticed"
