@@ -40,7 +40,7 @@ fn objects(store: &dyn Store) -> Vec<(Key, Vec<u8>)> {
     found
 }
 
-/// Packs objects into `path`, below `folder`, every one deflated or every other one.
+/// Packs objects into the zip file `path`, below `folder`, and deflates all of them or every other one.
 fn pack(objects: &[(Key, Vec<u8>)], folder: &str, all: bool, path: &Path) {
     let mut writer = ZipArchiveWriter::new(fs::File::create(path).unwrap());
     for (number, (key, bytes)) in objects.iter().enumerate() {
@@ -116,6 +116,6 @@ fn a_deflated_shard_is_inflated_once_for_all_its_chunks() {
         assert!(read(&view, &name).unwrap().is_some());
     }
     let misses = view.loader().cache().counters().cache_misses.get() - before;
-    // The shard, the verdict on its index, that page, and each chunk; a document or two.
+    // The cache loads the shard, the verdict on its index, a page of the index, five chunks, and a document or two.
     assert!(misses < 12, "{misses} loads");
 }

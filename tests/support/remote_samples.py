@@ -50,7 +50,7 @@ def age(root):
     for folder, _, names in os.walk(root):
         for name in names:
             path = os.path.join(folder, name)
-            # An object that is old already keeps its time of modification, which a repository may name.
+            # An object that is old already keeps its time of modification, which an Icechunk repository may name.
             if os.stat(path).st_mtime > now - 1800:
                 os.utime(path, (now - 3600, now - 3600))
 
@@ -62,7 +62,7 @@ def chunk(name, n, version=0):
 
 
 def key(name):
-    """The first stored object of an array."""
+    """The key of the first chunk, or of the first shard, of an array."""
     return f"{BUCKET}/z/{name}/c/0"
 
 

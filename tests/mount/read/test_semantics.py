@@ -1,4 +1,4 @@
-"""Attributes, reads and refusals as a file system, seen through the kernel."""
+"""Attributes, reads and refused calls of the file system, seen through the kernel."""
 import errno
 import json
 import os

@@ -1,4 +1,4 @@
-"""Many requests of which some fail in each way, and many in flight at once: the bytes, the time and the memory that it takes."""
+"""Many requests, some of which fail in each way, and many requests at once: right bytes, and bounds of their time and memory."""
 import errno
 import json
 import os
@@ -28,7 +28,7 @@ FAULTS = [
     {"fault": "status", "status": 503, "code": "SlowDown"},
     {"fault": "status", "status": 500},
     {"fault": "truncate", "bytes": 100},
-    # A server that asks for fewer requests gets few, and each that hangs is one of them: most do not hang for long.
+    # The mount sends few requests at once after answers of 503, and a request that hangs is one of these. Most hang only briefly.
     {"fault": "stall", "seconds": 0.3},
     {"fault": "stall", "seconds": 60, "probability": 0.001},
     {"fault": "shorten", "bytes": 4},
@@ -90,7 +90,7 @@ def storm(mount, tmp_path, count, patience, figure):
     root = tmp_path / "root"
     write(root, 0)
     with FaultServer(root, "s3") as server:
-        # Nothing of it is in memory for long.
+        # The cache is small, so that no chunk stays in memory for long.
         made = mounted(mount, server, "--view", "chunks", "--timeout", str(DEADLINE), "--ttl", "0.5", "--cache-size", "8M", "--readahead", "0")
         server.snapshot()
         write(root, 1)
@@ -118,7 +118,7 @@ def storm(mount, tmp_path, count, patience, figure):
         assert not wrong, f"{len(wrong)}: {wrong[:5]}\n{made.log_text()[-2000:]}"
         assert asked >= count, "there was no time for all of them"
         assert all(hits > 0 for hits, fault in zip(server.hits(), FAULTS) if "probability" not in fault)
-        # This is the bound that the contract names, and no measure of speed.
+        # This is the bound that docs/src/promises.md names, and no measure of speed.
         assert longest <= DEADLINE + BEYOND
         assert seen.get("version 1", 0) > 0
         server.rules()
@@ -139,7 +139,7 @@ def test_every_byte_of_a_hundred_thousand_requests_is_right(mount, tmp_path, fig
 
 
 def in_flight(mount, tmp_path, chunk_bytes, count, figure):
-    """Reads all chunks at once over a slow link; the peak of the memory, and of the requests in flight."""
+    """Reads all chunks at once from a slow server, and measures the peaks of the memory and of the requests in flight."""
     root, length = tmp_path / "root", chunk_bytes // 4 * count
     group = zarr.create_group(str(root / remote_samples.BUCKET / "z"), zarr_format=3)
     array = group.create_array("a", shape=(length,), chunks=(chunk_bytes // 4,), dtype="<u4", compressors=None)
@@ -175,7 +175,7 @@ def test_memory_of_many_requests_in_flight(mount, tmp_path, figure):
 
 
 def test_gaps_between_the_chunks_of_a_shard_take_no_memory(mount, tmp_path, figure):
-    """Chunks of 1 KiB with unused bytes between them, up to half of the wanted bytes of a request: these come with the chunks."""
+    """A request reads unused bytes between chunks, too, if they are no more than half of the chunks before them."""
     shards, per, chunk, readers = 64, 256, 1024, 64
     values = np.arange(shards * per * chunk // 4, dtype="<u4").tobytes()
     array = tmp_path / "root" / "z" / "a"

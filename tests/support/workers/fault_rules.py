@@ -1,8 +1,8 @@
 """The faults of a server's answers: rules, each with one fault for some requests.
 
 A rule is a dictionary: `fault`, and the parameters of the fault. These members select requests: `key` (a pattern of fnmatch, of the
-path without its first slash), `method` (GET, HEAD or LIST) and `ranged` (whether a range is requested). The first `skip` requests are
-spared, and the next `count` are hit. `probability` uses a generator that the server seeds.
+path without its first slash), `method` (GET, HEAD or LIST), `ranged` (whether a range is requested) and `pinned` (whether one version
+is demanded). The first `skip` requests are spared, and the next `count` are hit. `probability` uses a generator with a seed.
 """
 import fnmatch
 import gzip
