@@ -76,7 +76,7 @@ pub(crate) fn in_both((keys, chunks): (bool, bool)) -> Vec<bool> {
     vec![keys, chunks]
 }
 
-/// Both views, in both versions.
+/// Whether the array can be written in each version, and for each view.
 pub(crate) fn everywhere(parsed: &Parsed) -> [bool; 4] {
     let (v2, v3) = (parsed.is_written(Target::V2), parsed.is_written(Target::V3));
     [v2.0, v2.1, v3.0, v3.1]
@@ -113,7 +113,7 @@ fn versions_and_their_compressors() {
             differences.check(&name, chunks, &row[chunks], &[parsed.is_shown_decoded()]);
             let version = &row["version"];
             let found = everywhere(&parsed);
-            // No version of Zarr but v3 has the blocks of N5, and not all of them.
+            // Only v3 can express stored blocks of N5, and not all of them.
             let is_n5 = version == "N5";
             let as_v2 = version == "v2" || (found[0] || is_n5) && found[1];
             let as_v3 = version == "v3" || (found[2] || is_n5) && found[3];

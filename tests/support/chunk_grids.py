@@ -3,14 +3,14 @@ import itertools
 
 
 def listed(chunks):
-    """The lengths without runs; the one length of all chunks as it is."""
+    """The lengths of a list, without runs. A single length for all chunks stays as it is."""
     if not isinstance(chunks, list):
         return chunks
     return [length for run in chunks for length in ([run[0]] * run[1] if isinstance(run, list) else [run])]
 
 
 def span(chunks, index):
-    """Where a chunk begins, and its length."""
+    """The first element of a chunk, and its length."""
     if isinstance(chunks, list):
         return sum(chunks[:index]), chunks[index]
     return index * chunks, chunks

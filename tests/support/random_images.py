@@ -24,11 +24,11 @@ def image(number):
 
 
 def write(root, count, chunks):
-    """A stack of `count` images; all chunks are stored, each as one frame of zstd, which has no parts to decode."""
+    """A stack of `count` images. All chunks are stored, each as one frame of zstd, which can only be decoded as a whole."""
     shape = (count, *IMAGE_SHAPE)
     zarr.create_array(str(root), shape=shape, chunks=chunks, dtype="u1", fill_value=255,
                       compressors=zarr.codecs.ZstdCodec(level=1))
-    # zarr-python is not used, because it takes a minute for so many chunks.
+    # zarr-python does not write the chunks, because it takes a minute for so many.
     codec = Zstd(level=1)
     for first in range(0, count, chunks[0]):
         stack = np.stack([image(n) for n in range(first, first + chunks[0])])

@@ -137,7 +137,7 @@ impl Order {
             }
             a
         };
-        // About the golden ratio of `n`, so that neighbours are far apart.
+        // The step is about `n` divided by the golden ratio, so that neighbours are far apart.
         let first = (n / 8 * 5).max(1);
         let step = (first..first + n).find(|&step| divisor(step, n) == 1);
         let step = step.ok_or_else(|| io::Error::other("the file is shorter than a piece"))?;
@@ -178,7 +178,7 @@ impl Client {
     }
 }
 
-/// A connection that is kept.
+/// A connection that carries one request after another.
 struct Server {
     stream: BufReader<TcpStream>,
     host: String,

@@ -1,4 +1,4 @@
-"""Whole-array files of a store that changes: the next open sees it, an open handle never mixes."""
+"""Whole-array files of a store that changes: the next open sees the change, and an open handle never mixes versions."""
 import errno
 import itertools
 import os

@@ -188,7 +188,7 @@ def test_chunks_of_a_replaced_array_are_stale(mount, store):
 
 
 def test_a_handle_of_another_mount_at_the_same_place_is_stale(mount, store):
-    """Numbers of two daemons are not the same, or not of the same files."""
+    """Two daemons have different inode numbers, or give the same numbers to different files."""
     made = mount(store, "--view", "chunks")
     names = ["plain/c/0/0", "plain/c/1/2", "sharded/c/2/3", "zarr.json", "plain"]
     handles = [handle_of(made.path / name) for name in names]
@@ -209,7 +209,7 @@ def test_the_daemons_own_files(mount, store):
 
 @pytest.fixture
 def ganesha(tmp_path):
-    """ganesha(path): exports `path` by NFS-Ganesha's FSAL for file systems; a URL that libnfs reads."""
+    """ganesha(path): exports `path` by NFS-Ganesha, and returns a pattern of URLs for libnfs, and the path of the log."""
     if not shutil.which("ganesha.nfsd") or not shutil.which("nfs-cat"):
         pytest.skip("needs nfs-ganesha-vfs and libnfs-utils")
     servers = []

@@ -1,7 +1,7 @@
 """Runs in .venv-arrays: xarray makes stores, compares them with what a mount shows, and appends to them. usage:
 
 missing_values_worker.py make FOLDER NAME...
-missing_values_worker.py compare, with [[STORE, SHOWN], ...] as JSON on standard input; prints [{path: what differs}, ...]
+missing_values_worker.py compare, with [[STORE, SHOWN], ...] as JSON on standard input; prints the result of `compare` for each pair
 missing_values_worker.py append STORE SHOWN
 """
 import json

@@ -1,4 +1,4 @@
-"""How programs for maps and for microscope images read a file: (values, other facts). Runs in .venv-pictures.
+"""Reads files with libraries for maps and for microscope images; each reader returns (values, other facts). Runs in .venv-pictures.
 
 A library is imported when its reader is first called. Values are in the library's own order of axes, whose letters are in the facts.
 """
