@@ -14,7 +14,7 @@ READS_A_ROUND = 3  # each is short, and a difference of 3 % is looked for
 
 
 def run(bench):
-    # The source, an array as large, and as much again for files that are not yet in their places.
+    # There is room for the source, for an array of the same size, and for as many bytes in temporary files.
     with writers.folder_in_memory(bench, 3 * max(64, bench.options.size) * MIB) as folder:
         waves = writers.Source(bench.data, datasets.NAMED["raw"], folder)
         chunk_files(bench, waves, folder)
@@ -34,8 +34,8 @@ def chunk_files(bench, source, folder):
         "writers, and its two threads copy what arrives to a buffer. The joined floor adds the seconds of both: 1 / (1 / encode + 1 / FUSE). With one stream "
         "nothing overlaps, because write(2) and close(2) wait for the daemon. With two streams on two cores, it assumes that both floors keep both cores busy; "
         "the seconds of the FUSE floor include the CPU time of the writers. Where a core is idle in one of the floors, the mount can be faster than the joined "
-        f"floor. The store floor writes files of the encoded length to the same file system, without FUSE; all three floors together are what the mount cannot "
-        f"but do. tensorstore has all writes in flight and {writers.TENSORSTORE_THREADS} threads that encode; zarr-python writes one chunk after the other. Neither "
+        f"floor. The store floor writes files of the encoded length to the same file system, without FUSE; all three floors together are work that the mount cannot "
+        f"avoid. tensorstore has all writes in flight and {writers.TENSORSTORE_THREADS} threads that encode; zarr-python writes one chunk after the other. Neither "
         "depends on the streams, so their figures are the same in all rows of a store.")
     for name in CODECS:
         dataset = datasets.NAMED[name]

@@ -16,7 +16,7 @@ SHAPE = (40, 30, 50)
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
-    """One layout of each kind, and arrays of three types that between them every format holds."""
+    """One layout of each kind, and arrays of four types, of which each format can hold at least one."""
     root = tmp_path_factory.mktemp("semantics") / "s"
     array_samples.write_layouts(root)
     group = array_samples.reopen(root)
@@ -41,7 +41,7 @@ def materialised(shown, tmp_path_factory):
 
 def test_a_listing_decodes_nothing_and_has_exact_sizes(store, mount):
     made = mount(store, *array_view.everything("nc", "h5"), "--strings", "0")
-    # Of jsonl, and of strings in files of groups, the size needs the strings themselves.
+    # The size of a jsonl file depends on its strings. So does that of a group's file, which leaves strings out with `--strings 0`.
     lines = [line.split() for line in ok("ls", "-lR", "--ignore=*.jsonl", made.path).splitlines() if line.startswith("-")]
     assert len(lines) > 100
     assert array_view.decodes(made) == 0
@@ -99,7 +99,7 @@ def test_the_middle_by_mmap(store, mount, materialised):
 
 
 def direct_read(fd, length, offset):
-    """Past the page cache: the daemon gets a request for this very range."""
+    """Reads past the page cache, so that the daemon gets a request for exactly this range."""
     buffer = mmap.mmap(-1, max(length, 1))
     return buffer[: os.preadv(fd, [memoryview(buffer)[:length]], offset)]
 
@@ -135,7 +135,7 @@ def test_seek_hole_does_not_lie(shown, materialised):
 
 
 def test_unchanged_files_keep_their_inodes(mount, tmp_path):
-    """However many others were opened in between: `cp` skips a file that was replaced since it looked."""
+    """Inodes stay, however many other files were opened in between. `cp` skips a file that was replaced since it looked."""
     group, many = array_samples.reopen(tmp_path / "many"), 100
     for n in range(many):
         group.create_array(f"a{n}", shape=4, chunks=4, dtype="u1", fill_value=1)

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.root
 
 @pytest.fixture(autouse=True)
 def helper():
-    """The link that mount(8) looks for; it searches /sbin and no PATH."""
+    """The link that mount(8) looks for in /sbin, and not in PATH."""
     with mounting.linked(HELPER) as link:
         if not link:
             pytest.skip(f"{HELPER} exists, and is not ours to replace")

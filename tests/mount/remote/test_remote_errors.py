@@ -107,7 +107,7 @@ def test_denied(kind, status, root, tmp_path):
         server.rules({"fault": "status", "status": status, "code": "AccessDenied"})
         line = of_server(tmp_path, server)
         assert re.search(r"denie|40[13]|permission", line, re.IGNORECASE), line
-        # The advice: how credentials are given.
+        # The advice says how credentials are given.
         assert re.search(r"credential|--header|AWS_|--anonymous|--profile", line), line
 
 

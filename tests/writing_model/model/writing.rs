@@ -19,7 +19,7 @@ impl Model {
         let is_whole = file.manner == Manner::Whole;
         if file.name.is_none() {
             if !is_whole {
-                // Only its own handles read what is written to it.
+                // The file has no name, so that only its own handles read the written bytes.
                 let bytes = self.base_bytes(file);
                 self.files[number].begin(Draft::of(bytes));
             }
@@ -101,7 +101,7 @@ impl Model {
         changed
     }
 
-    /// The handle, which has written now.
+    /// Notes that the handle has written, and returns it.
     fn writing(&mut self, handle: usize) -> Result<&Handle, i32> {
         let handle = &mut self.handles[handle];
         if !handle.access.writes() {
@@ -111,7 +111,7 @@ impl Model {
         Ok(handle)
     }
 
-    /// A call that was to write has failed before it changed anything.
+    /// Notes that a call, which should have written, has failed before it changed anything.
     pub(crate) fn tried_to_write(&mut self, handle: usize) {
         // Handles that only read have not written.
         let _ = self.writing(handle);
@@ -219,7 +219,7 @@ impl Model {
         self.store[name] = (!is_absent).then_some(object);
     }
 
-    /// Whether the draft was committed, and not left to the handles that write the file anew.
+    /// Commits the draft, or leaves it to the handles that write the file anew. Returns whether it was committed.
     pub(super) fn flush_file(&mut self, file: usize, writer: usize) -> Result<bool, i32> {
         if let Some(draft) = &mut self.files[file].draft {
             draft.rewriters.remove(&writer);
@@ -280,8 +280,8 @@ impl Model {
         synced
     }
 
-    /// Commits all files that were written, but those that are written anew and are not whole yet. The result has the
-    /// errors.
+    /// Commits all files that were written, except those that are being written anew and are not whole yet. Returns
+    /// the errors.
     pub(crate) fn sync_all(&mut self) -> Vec<i32> {
         let is_wanted = |file: &File| !file.is_rewritten() || file.is_whole();
         self.commit_where(is_wanted)
