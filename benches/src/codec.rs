@@ -1,5 +1,5 @@
 //! The fastest bindings of the compressors, used without anything around them: the floor that the
-//! mount's own decoding and encoding are held against.
+//! mount's own decoding and encoding are compared with.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use libdeflater::{CompressionLvl, Compressor, Decompressor};
 use serde::Deserialize;
 use zstd_safe::{CCtx, DCtx};
 
-/// The last codec of a chunk; what stands before it is C order, little-endian.
+/// The last codec of a chunk. It encodes elements in C order, little-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Codec {
@@ -43,7 +43,7 @@ impl Decoder {
     /// Decodes `encoded` to exactly `out.len()` bytes.
     ///
     /// # Errors
-    /// When it is anything else.
+    /// When it decodes to another length, or not at all.
     pub fn decode(&mut self, encoded: &[u8], out: &mut [u8]) -> io::Result<()> {
         let made = match self.codec {
             Codec::None => {
@@ -63,8 +63,8 @@ impl Decoder {
     }
 }
 
-/// Decodes `out.len()` bytes from item `first` on, of items of `item_size` bytes, and no more
-/// blocks than these lie in. `None` when the frame does not hold them.
+/// Decodes `out.len()` bytes from item `first` on, and no more blocks than have these bytes. An item
+/// has `item_size` bytes. `None` when the frame does not hold them.
 #[expect(unsafe_code, reason = "C-Blosc has no safe binding")]
 pub fn blosc_items(
     encoded: &[u8],

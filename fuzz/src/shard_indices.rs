@@ -84,7 +84,7 @@ fn verify(layout: &IndexLayout, shard_len: u64, index: &[u8], piece: usize) -> R
     verifier.finish().map_err(|error| error.to_string())
 }
 
-/// Makes the checksum right: entries that it would hide are looked at, too.
+/// Corrects the checksum, so that entries which a wrong one would hide are checked, too.
 fn mend_checksum(index: &mut [u8]) {
     let (words, checksum) = index.split_at_mut(index.len() - CHECKSUM);
     checksum.copy_from_slice(&crc32c::crc32c(words).to_le_bytes());

@@ -179,14 +179,14 @@ fn links_back_to_where_the_path_came_from_are_loops() {
         assert_eq!(kinds(&store, "")["ring"], EntryKind::Unreadable);
         assert_eq!(kinds(&store, "a")["up"], EntryKind::Unreadable);
         assert_eq!(kinds(&store, "around")["up"], EntryKind::Unreadable);
-        // A plain directory, but the path came through it by a link.
+        // The directory `y` is no link, but the path came through it by the link `into`.
         assert_eq!(kinds(&store, "into")["up"], EntryKind::Prefix);
         assert_eq!(kinds(&store, "into/up")["y"], EntryKind::Unreadable);
         assert_eq!(walk(&store, "", 0), 8);
     }
 }
 
-/// Number of objects and prefixes below `name`; fails where a listing promised too much.
+/// The number of objects and prefixes below `name`. Panics if a listed prefix cannot be listed itself.
 fn walk(store: &DirStore, name: &str, depth: usize) -> usize {
     assert!(depth < 20, "no end: {name}");
     let below = kinds(store, name).into_iter();
@@ -279,7 +279,7 @@ fn bytes_changed_in_place_with_the_same_size_are_noticed() {
     let before = open(&store, "a/b");
     fs::write(tree.path("a/b"), b"54321").unwrap();
     let file = fs::File::open(tree.path("a/b")).unwrap();
-    // In place of a sleep until the clock of the file system ticks.
+    // The time is set in place of a sleep until the clock of the file system ticks.
     let later = SystemTime::now() + Duration::from_secs(5);
     file.set_modified(later).unwrap();
     let error = bytes(&*before).unwrap_err();

@@ -44,7 +44,7 @@ def sibling(store):
 
 
 def damaged_chunk(store):
-    """Whether only the upper chunk of `a` is damaged: its document is sound, and its codecs are listed."""
+    """Whether only the upper chunk of `a` is damaged: its document is sound, and its codecs must decode."""
     entry = array_entry(store)
     return entry is not None and "chunk_sha256" in entry and listed(store)
 
@@ -58,7 +58,7 @@ def damaged_array(store):
 
 
 def listed(store):
-    """Whether the codecs of `a` in its stored document are in the list."""
+    """Whether all codecs of `a` in its stored document must decode (the lists `NUMCODECS` and `V3_CODECS` of `corpus`)."""
     for name in ("zarr.json", ".zarray"):
         path = store.path / "a" / name
         if path.is_file():

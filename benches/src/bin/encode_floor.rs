@@ -3,7 +3,7 @@
 //! usage: `encode_floor SOURCE CHUNK_BYTES CODEC ITEM_BYTES THREADS`
 //!
 //! SOURCE has decoded chunks, one after the other; they are in memory before the clock starts. Each
-//! thread has one encoder, whose contexts and buffer serve all its chunks. Of the codec `none`, a
+//! thread has one encoder, whose contexts and buffer serve all its chunks. With the codec `none`, a
 //! chunk is copied.
 
 use std::io;

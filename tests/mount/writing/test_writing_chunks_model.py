@@ -1,6 +1,6 @@
 """Random calls on decoded chunks, beside a model: what handles read at once, and what the store has at the end of each commit.
 
-Chunks are objects, or inner chunks of shards. These are in the store after a listing of their directory.
+Chunks are objects, or inner chunks of shards. An inner chunk is in the store after a listing of its directory.
 """
 import errno
 import os
@@ -49,7 +49,7 @@ class Chunk:
 
 
 class Walk:
-    per_shard = 1  # chunks along an axis
+    per_shard = 1  # chunks along an axis of a shard
 
     def __init__(self, seed, store, mount):
         self.chosen, self.store, self.mount = random.Random(seed), store, mount
@@ -72,7 +72,7 @@ class Walk:
         assert self.path(key).stat().st_size == len(chunk.shown()), self.log[-8:]
 
     def settle(self):
-        """Has the store have all that was closed."""
+        """Makes the daemon write all closed chunks to the store."""
 
     def handle(self, chunk):
         return self.chosen.choice(list(chunk.handles)) if chunk.handles else None
@@ -262,14 +262,14 @@ class ShardedWalk(Walk):
             self.kill()
 
     def kill(self):
-        """The daemon is killed. The chunks that it has staged are in the journal, for the next daemon."""
+        """Kills the daemon. The closed chunks that it has not yet written to their shards are in the journal, for the next daemon."""
         self.log.append(("kill",))
         self.made.kill()
         mounting.force_away(self.made.path)
         self.made = self.mount(self.store, "--rw", "--view", "chunks")
 
     def outsider(self, key, chunk):
-        """A program writes a chunk straight to the shard, while another chunk of the shard may be staged."""
+        """A program writes a chunk straight to the shard, while another chunk of the shard may be in the journal."""
         if chunk.handles:
             return
         self.settle()
@@ -279,14 +279,14 @@ class ShardedWalk(Walk):
         other = self.chosen.choice(others)
         begun = time.monotonic()
         self.whole(other, self.chunks[other])
-        # The method of the base class would have all staged chunks packed before.
+        # The method of the base class would first make the daemon write all chunks of the journal to their shards.
         data = self.chosen.randbytes(N)
         i, j = key[0] * CHUNK, key[1] * CHUNK
         array = zarr.open_array(str(self.store / "a"), mode="r+")
         array[i:i + CHUNK, j:j + CHUNK] = np.frombuffer(data, "u1").reshape(CHUNK, CHUNK)
         chunk.stored = data
         if time.monotonic() - begun > 0.8:
-            # The pack may have come between the outsider's read and its write.
+            # The daemon may have written the shard between the outsider's read and its write.
             self.whole(other, self.chunks[other])
 
     def in_one_shard(self, one, other):
