@@ -400,7 +400,9 @@ impl Writing {
         let committed = self.commit_where(Syncer::Directory, |key| is_below(key, prefix));
         let committed = committed.and(self.staging.settle_below(prefix));
         let removed = self.writer.sync_removed_journals();
-        committed.and(Ok(removed.and(self.writer.sync_below(stored))?))
+        let synced = removed.and(self.writer.sync_below(stored));
+        committed?;
+        Ok(synced?)
     }
 
     /// How many files have drafts that are not in the store yet, and how many are only in the mount.

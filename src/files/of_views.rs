@@ -130,7 +130,9 @@ impl Writings {
         let committed: Result<(), Error> = committed.into_iter().collect();
         let committed = committed.and(self.staging.settle_below(&Prefix::root()));
         let removed = self.writer.sync_removed_journals();
-        committed.and(Ok(removed.and(self.writer.sync_below(&Prefix::root()))?))
+        let synced = removed.and(self.writer.sync_below(&Prefix::root()));
+        committed?;
+        Ok(synced?)
     }
 
     /// The files of all views but that of `own`.
