@@ -216,6 +216,12 @@ impl FileFormat {
     pub(super) fn refused_shape(self, array: &Array) -> FormatError {
         self.refused("shape", format!("{:?}", array.shape))
     }
+
+    /// An error: the format has fewer dimensions than `array`, without those of length 1, which a file can leave out.
+    pub(super) fn too_many_dimensions(self, array: &Array) -> FormatError {
+        let n = array.shape.iter().filter(|&&length| length > 1).count();
+        self.refused("shape", format!("{n} dimensions longer than 1"))
+    }
 }
 
 #[cfg(test)]

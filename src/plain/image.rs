@@ -68,7 +68,7 @@ impl<'a> Image<'a> {
                 .position(|axis| is_one(axis) && is_unknown(axis));
             match extra.or_else(|| outer.iter().position(is_one)) {
                 Some(extra) => outer.remove(extra),
-                None => return refused(format!("{} dimensions longer than 1", array.rank())),
+                None => return Err(format.too_many_dimensions(array)),
             };
         }
         let known = known_roles(array, last, &outer).unwrap_or_else(|| vec![None; outer.len()]);

@@ -52,7 +52,7 @@ impl NiftiDims {
         while kept.len() > MOST {
             match kept.iter().rposition(|&(axis, _)| is_one(axis)) {
                 Some(extra) => kept.remove(extra),
-                None => return refused(format!("{} dimensions longer than 1", array.rank())),
+                None => return Err(FileFormat::Nii.too_many_dimensions(array)),
             };
         }
         let mut assigned = spread(&kept).unwrap_or_else(|| in_order(&kept));
