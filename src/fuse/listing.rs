@@ -24,10 +24,10 @@ impl Core {
 
     fn opened_stream(&self, ino: u64) -> Result<DirectoryStream, Errno> {
         let n_renames = self.view.n_renames();
-        let directory = self.present(self.view.open_directory(self.vnode(ino)?))?;
+        let directory = self.present(self.view.open_directory(self.vnode(ino)?));
         Ok(DirectoryStream {
             n_renames,
-            stream: Stream::new(directory),
+            stream: Stream::new(Core::looked_up_again(directory)?),
         })
     }
 

@@ -50,12 +50,11 @@ impl View {
                     Err(_) | Ok(None) if path.is_root() => Some(self.tree.root_meta()),
                     found => found?,
                 };
-                if meta.is_none() && self.tree.depends_on_documents(*view) {
-                    // In a store without directories, those of an array's chunks exist nevertheless.
-                    let now = self.tree.chunk_directory_at(*view, path)?;
-                    return now.map_or(Ok(None), |now| self.attributes_of(&now));
+                if let Some(meta) = meta {
+                    return Ok(Some(self.tree.directory(&meta)));
                 }
-                Ok(meta.map(|meta| self.tree.directory(&meta)))
+                let now = self.tree.directory_without_prefix(*view, path)?;
+                now.map_or(Ok(None), |now| self.attributes_of(&now))
             }
             Vnode::Object { view, key } => {
                 let attributes = if let Some(writing) = self.tree.writing(*view) {

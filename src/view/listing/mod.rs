@@ -134,7 +134,8 @@ impl View {
                     self.arrays.read_groups_ahead(path);
                 }
                 if self.tree.directory_meta(*view, path)?.is_none() {
-                    return Ok(None);
+                    let now = self.tree.directory_without_prefix(*view, path)?;
+                    return now.map_or(Ok(None), |now| self.list(&now));
                 }
                 self.folder_segments(self.tree.folder(*view, path)?)?
             }

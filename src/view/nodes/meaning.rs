@@ -216,6 +216,23 @@ impl Tree {
         Ok(None)
     }
 
+    /// The directory of chunks at `path`, by the current documents, if the store has no directory there: in a store
+    /// without directories, those of an array's chunks exist nevertheless.
+    ///
+    /// # Errors
+    /// Those of resolving the nodes above.
+    pub(in crate::view) fn directory_without_prefix(
+        &self,
+        view: ViewKind,
+        path: &Prefix,
+    ) -> Result<Option<Vnode>, Error> {
+        if self.depends_on_documents(view) {
+            self.chunk_directory_at(view, path)
+        } else {
+            Ok(None)
+        }
+    }
+
     /// The array that has the chunk, or the directory of chunks, at `place`, by its current document.
     ///
     /// # Errors

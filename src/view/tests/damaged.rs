@@ -221,7 +221,7 @@ fn an_array_of_a_draft_that_is_damaged_is_an_error() {
 
 /// A plain directory may have been found below an array whose document was damaged.
 #[test]
-fn a_directory_of_an_array_that_was_mended_has_attributes_in_a_store_without_directories() {
+fn a_directory_of_an_array_that_was_mended_exists_in_a_store_without_directories() {
     let array = br#"{"zarr_format": 2, "shape": [4, 4], "chunks": [2, 2], "dtype": "|u1", "compressor": null,
         "fill_value": 7, "order": "C", "filters": null, "dimension_separator": "/"}"#;
     let objects: [(&str, &[u8]); 3] = [
@@ -243,5 +243,7 @@ fn a_directory_of_an_array_that_was_mended_has_attributes_in_a_store_without_dir
         let attributes = fixture.view.attributes_of(&directory).unwrap();
         let kind = attributes.map(|attributes| attributes.kind);
         assert_eq!(kind, exists.then_some(VnodeKind::Directory), "{path}");
+        let listed = fixture.view.list(&directory).unwrap();
+        assert_eq!(listed.is_some(), exists, "{path}");
     }
 }
