@@ -10,8 +10,8 @@
 //!   closed is *staged*: its encoded bytes go to a journal, a file in the store that survives the end of the daemon. A
 //!   lookup of the chunk by its name finds it there.
 //! * A shard is *packed* when all its inner chunks inside the array are staged, a second after the last change, ten
-//!   seconds after the first, when a chunk of it is synced, when the mount ends, and before the shard is read as one
-//!   object.
+//!   seconds after the first, when a chunk of it is synced, when the mount ends, before the shard is read as one object,
+//!   and before its chunks are listed.
 //! * Each part of a journal records the content that it replaces. If another program has written the shard since, inner
 //!   chunks that it has not changed are replaced by the staged ones. Inner chunks that it has changed stay as they are,
 //!   and the staged ones are dropped, with an error in the log.
