@@ -53,7 +53,7 @@ impl Parsed {
         render::array(self.text.as_bytes(), &self.array, shown).is_ok()
     }
 
-    /// Whether the `keys` view has the array in that version, and the `chunks` view.
+    /// Whether the `keys` view has the array in that version, and the `chunks` view with `--missing hide`.
     pub(crate) fn is_written(&self, target: Target) -> (bool, bool) {
         let source = StoredDocuments {
             document: self.text.as_bytes(),

@@ -208,14 +208,14 @@ fn what_cannot_be_expressed_is_refused() {
     let sub_array = json!([["a", "<f4", [2]]]);
     let orders = json!([["a", "<i4"], ["b", ">i4"]]);
     let titled = json!([[["title", "a"], "<i4"]]);
-    let in_keys_only = [false, true];
-    let in_neither = [false, false];
+    let refused_in_keys = [false, true];
+    let refused_in_both = [false, false];
     for (words, parsed, target, expected) in [
         (
             "`transpose` that neither keeps",
             documents::v3_cube(&int32, &json!(0), &json!([1, 2, 0])),
             Target::V2,
-            in_keys_only,
+            refused_in_keys,
         ),
         (
             "`bitround` of integers",
@@ -225,31 +225,31 @@ fn what_cannot_be_expressed_is_refused() {
                 &json!([{"name": "bitround", "configuration": {"keepbits": 3}}, little()]),
             ),
             Target::V2,
-            in_keys_only,
+            refused_in_keys,
         ),
         (
             "NaN of other bits",
             documents::v3(&json!("float32"), &json!("0x7fc00001"), &json!([little()])),
             Target::V2,
-            in_neither,
+            refused_in_both,
         ),
         (
             "both byte orders",
             documents::v2(&orders, &[], &Value::Null),
             Target::V3,
-            in_neither,
+            refused_in_both,
         ),
         (
             "sub-arrays",
             documents::v1(&sub_array, "none"),
             Target::V3,
-            in_neither,
+            refused_in_both,
         ),
         (
             "titles",
             documents::v2(&titled, &[], &Value::Null),
             Target::V3,
-            in_neither,
+            refused_in_both,
         ),
     ] {
         assert!(said(words), "{words}");

@@ -107,7 +107,6 @@ def touched(reads, start, count, chunks):
         first, end = max(at, start) - start, min(at + size - start, count * IMAGE_BYTES)
         for number in range(first // IMAGE_BYTES, -(-end // IMAGE_BYTES)):
             origin = number * IMAGE_BYTES
-            bounds = max(first - origin, 0), min(end - origin, IMAGE_BYTES)
             inside = chunks_within(max(first - origin, 0), min(end - origin, IMAGE_BYTES), chunks[1:])
             found |= {(number // chunks[0], chunk) for chunk in inside}
     return found
