@@ -2,7 +2,7 @@
 //! heads of answers on to the rest of this module.
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,6 +41,9 @@ pub(super) const PRIVATE_ADDRESS: &str = "the name of the host stands for a priv
 
 /// A page of 5,000 names is no longer than this.
 const MOST_PAGE_BYTES: usize = 32 << 20;
+
+/// The answer to `PROPFIND`, which has all names of a directory, is no longer than this. A name takes some 700 bytes.
+const MOST_LISTING_BYTES: usize = 128 << 20;
 
 /// An answer with credentials is no longer than this.
 const MOST_CREDENTIALS_BYTES: usize = 1 << 20;
@@ -204,12 +207,12 @@ impl HttpService for SharedConnection {
         let headers = request.headers_mut();
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         let origin = request.uri().clone();
-        if exchange.is_some() {
+        let is_listing = request.method().as_str() == "PROPFIND";
+        if exchange.is_some() || is_listing {
             for (name, value) in &connection.options.headers {
                 request.headers_mut().insert(name, value.clone());
             }
         }
-        let is_listing = request.method().as_str() == "PROPFIND";
         let is_plain = request.uri().scheme_str() == Some("http");
         let mut client = if exchange.is_none() && !is_listing && is_plain {
             &connection.direct
@@ -221,9 +224,9 @@ impl HttpService for SharedConnection {
             let Some(exchange) = &exchange else {
                 if is_listing {
                     connection.check_listing(&mut answer);
-                    return Ok(answer);
+                    return within(answer, MOST_LISTING_BYTES, "names").await;
                 }
-                return with_credentials(answer).await;
+                return within(answer, MOST_CREDENTIALS_BYTES, "credentials").await;
             };
             exchange.answered(answer.status(), answer.headers());
             // The client library would panic, because it adds 1 to the last byte.
@@ -287,11 +290,19 @@ fn ends_beyond_numbers(headers: &HeaderMap) -> bool {
     last.is_some_and(|last| last.parse() == Ok(u64::MAX))
 }
 
-/// An answer of a server of credentials, with a limit to its length, which the client library does not have.
-async fn with_credentials(answer: HttpResponse) -> Result<HttpResponse, HttpError> {
+/// The answer, which has `contents`, read to its end. The client library reads it without a limit to its length.
+///
+/// # Errors
+/// It is longer than `most_bytes`.
+async fn within(
+    answer: HttpResponse,
+    most_bytes: usize,
+    contents: &str,
+) -> Result<HttpResponse, HttpError> {
     let (head, body) = answer.into_parts();
-    let Some(text) = whole(body, MOST_CREDENTIALS_BYTES).await? else {
-        let problem = std::io::Error::other("the answer is too long for credentials");
+    let Some(text) = whole(body, most_bytes).await? else {
+        let problem = format!("the answer is too long for {contents}");
+        let problem = std::io::Error::other(problem);
         return Err(HttpError::new(HttpErrorKind::Decode, problem));
     };
     Ok(HttpResponse::from_parts(head, text.into()))
@@ -440,12 +451,13 @@ fn is_public(address: IpAddr) -> bool {
                 || v4.is_multicast()
                 || a == 0
                 // Addresses that providers share among their customers.
-                || (a == 100 && b & 0xc0 == 64))
+                || (a == 100 && b & 0xc0 == 64)
+                // Addresses for measuring the devices of a network.
+                || (a == 198 && b & 0xfe == 18))
         }
         IpAddr::V6(v6) => {
-            let mapped = v6.to_ipv4_mapped().map(IpAddr::V4);
-            if let Some(mapped) = mapped {
-                return is_public(mapped);
+            if let Some(v4) = v4_within(v6) {
+                return is_public(IpAddr::V4(v4));
             }
             !(v6.is_loopback()
                 || v6.is_unspecified()
@@ -456,6 +468,16 @@ fn is_public(address: IpAddr) -> bool {
     }
 }
 
+/// The address that `v6` leads to in a network of version 4: written in version 6, translated by a gateway (RFC 6052),
+/// or through a tunnel (RFC 3056).
+fn v4_within(v6: Ipv6Addr) -> Option<Ipv4Addr> {
+    match v6.octets() {
+        [0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d]
+        | [0x20, 0x02, a, b, c, d, ..] => Some(Ipv4Addr::new(a, b, c, d)),
+        _ => v6.to_ipv4_mapped(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use tokio::runtime::Builder;
@@ -463,11 +485,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_with_credentials_is_not_read_beyond_its_bound() {
+    fn an_answer_is_not_read_beyond_its_bound() {
         let runtime = Builder::new_current_thread().build().unwrap();
         let read = |len: usize| {
             let answer = HttpResponse::new(vec![b' '; len].into());
-            let answer = runtime.block_on(with_credentials(answer))?;
+            let answer = runtime.block_on(within(answer, MOST_CREDENTIALS_BYTES, "credentials"))?;
             runtime.block_on(answer.into_body().bytes())
         };
         let bytes = read(MOST_CREDENTIALS_BYTES).unwrap();
@@ -494,6 +516,15 @@ mod tests {
             ("https://h/a", "https://169.254.169.254/a", None),
             ("https://h/a", "https://[::1]/a", None),
             ("https://h/a", "https://[::ffff:10.0.0.1]/a", None),
+            // Addresses that a gateway or a tunnel leads to 10.0.0.1 and to 1.1.1.1.
+            ("https://h/a", "https://[64:ff9b::a00:1]/a", None),
+            ("https://h/a", "https://[2002:a00:1::]/a", None),
+            (
+                "https://h/a",
+                "https://[64:ff9b::101:101]/a",
+                Some("https://[64:ff9b::101:101]/a"),
+            ),
+            ("https://h/a", "https://198.19.0.1/a", None),
             (
                 "http://127.0.0.1:1/a",
                 "http://127.0.0.1:1/b",

@@ -1,4 +1,5 @@
 """A wrong answer of a server is not an absence: a chunk that exists is never read as fill values because of it."""
+import contextlib
 import errno
 import http.server
 import os
@@ -83,9 +84,18 @@ def test_a_document_that_was_sent_empty_is_asked_for_again(root, mount, kind):
 
 
 class Dav(http.server.SimpleHTTPRequestHandler):
-    """A web server that lists names, as long as it `lists`."""
+    """A web server that lists names, as long as it `lists`. It answers only requests with its `key`, if it has one."""
     protocol_version = "HTTP/1.1"
     lists = True
+    key = None
+
+    def parse_request(self):
+        if not super().parse_request():
+            return False
+        if self.headers["X-Key"] == self.key:
+            return True
+        self.send_error(401)
+        return False
 
     def log_message(self, *_):
         pass
@@ -109,16 +119,35 @@ class Dav(http.server.SimpleHTTPRequestHandler):
                 "<D:status>HTTP/1.1 200 OK</D:status></D:propstat></D:response>")
 
 
-def test_a_web_server_that_has_listed_names_and_fails_now(root, mount):
+NAMES = ["big", "first", "hole", "plain", "small", "zarr.json"]
+
+
+@contextlib.contextmanager
+def dav_server(root):
+    """Runs a server of the class `Dav`, and gives the URL of the store."""
     handler = lambda *args: Dav(*args, directory=str(root / remote_samples.BUCKET))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        made = mount(f"http://127.0.0.1:{server.server_address[1]}/z", "--view", "keys", "--ttl", "0.2", "--timeout", "3")
-        names = ["big", "first", "hole", "plain", "small", "zarr.json"]
-        assert listed(made.path) == names
+        yield f"http://127.0.0.1:{server.server_address[1]}/z"
+        server.shutdown()
+
+
+def test_headers_are_sent_with_requests_for_names(root, mount, tmp_path, monkeypatch):
+    monkeypatch.setattr(Dav, "key", "open sesame")
+    (tmp_path / "key").write_text(Dav.key)
+    with dav_server(root) as url:
+        made = mount(url, "--view", "keys", "--header", f"X-Key: @{tmp_path / 'key'}", "--timeout", "3")
+        assert listed(made.path) == NAMES
+        assert attempt(made.path / "plain/c/1") == chunk("plain", 1)
+        made.unmount()
+
+
+def test_a_web_server_that_has_listed_names_and_fails_now(root, mount):
+    with dav_server(root) as url:
+        made = mount(url, "--view", "keys", "--ttl", "0.2", "--timeout", "3")
+        assert listed(made.path) == NAMES
         Dav.lists = False
         until(lambda: listed(made.path) == "EIO", "an error, and not a part of the names")
         Dav.lists = True
-        until(lambda: listed(made.path) == names, "the names")
+        until(lambda: listed(made.path) == NAMES, "the names")
         made.unmount()
-        server.shutdown()
