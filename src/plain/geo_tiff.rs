@@ -38,6 +38,9 @@ const MOST_NAMED: u64 = 1024;
 const MOST_BANDS: u64 = u16::MAX as u64;
 /// Longer names and units are left out.
 const LONGEST_TEXT: usize = 256;
+/// When the metadata is this long, further bands have no names and units. Their scales stay, because the values would be
+/// wrong without them, and are short.
+const LONGEST_METADATA: usize = 1 << 20;
 
 /// A file, and the levels that it does not have.
 #[derive(Debug)]
@@ -241,19 +244,23 @@ fn metadata(raster: &Raster<'_>) -> Option<String> {
         .and_then(|units| units.as_text());
     let units = units.filter(|units| short(units)).map(escaped);
     let packing = packing::scale_and_offset(array);
-    let mut items = String::new();
+    let begin = "<GDALMetadata>";
+    let mut text = begin.to_owned();
     for band in 0..raster.bands() {
+        let has_room = text.len() < LONGEST_METADATA;
         let mut item = |name: &str, role: &str, value: &str| {
             let _ = write!(
-                items,
+                text,
                 "<Item name=\"{name}\" sample=\"{band}\" role=\"{role}\">{value}</Item>"
             );
         };
-        let name = (band < MOST_NAMED).then(|| raster.name(band)).flatten();
+        let name = (has_room && band < MOST_NAMED)
+            .then(|| raster.name(band))
+            .flatten();
         if let Some(name) = name.filter(|name| short(name)) {
             item("DESCRIPTION", "description", &escaped(&name));
         }
-        if let Some(units) = &units {
+        if let Some(units) = units.as_ref().filter(|_| has_room) {
             item("UNITTYPE", "unittype", units);
         }
         if let Some((scale, offset)) = packing {
@@ -261,7 +268,7 @@ fn metadata(raster: &Raster<'_>) -> Option<String> {
             item("SCALE", "scale", &format!("{scale:?}"));
         }
     }
-    (!items.is_empty()).then(|| format!("<GDALMetadata>{items}</GDALMetadata>"))
+    (text.len() > begin.len()).then(|| text + "</GDALMetadata>")
 }
 
 #[cfg(test)]

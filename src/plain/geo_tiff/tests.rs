@@ -88,6 +88,20 @@ fn bands_have_names_units_and_packing() {
 }
 
 #[test]
+fn units_of_very_many_bands_take_little_memory() {
+    let mut array = array("t", r#""<i2""#, &[65_535, 20, 30]);
+    let units = "\"".repeat(256);
+    let json = serde_json::json!({"units": units, "scale_factor": 0.1});
+    array.attributes = attributes(&json.to_string());
+    let text = metadata(&Raster::of(&array).unwrap()).unwrap();
+    assert!(text.len() < 16 << 20, "{}", text.len());
+    assert!(text.contains("<Item name=\"UNITTYPE\" sample=\"9\""));
+    assert!(!text.contains("<Item name=\"UNITTYPE\" sample=\"65534\""));
+    let last = "<Item name=\"SCALE\" sample=\"65534\" role=\"scale\">0.1</Item></GDALMetadata>";
+    assert!(text.ends_with(last));
+}
+
+#[test]
 fn what_no_geotiff_holds_is_refused_by_name() {
     for (typestr, shape, expected) in [
         ("<M8[s]", &[3, 4][..], "data type: "),
