@@ -21,6 +21,8 @@ const OWN: [&str; 7] = [
 
 /// The most properties of a request.
 const MOST_NAMES: usize = 64;
+/// The most bytes of the names of these properties, with their namespaces: the answer repeats them for each file.
+const MOST_NAME_BYTES: usize = 8 << 10;
 /// The deepest element of a request that is looked at, and a few below.
 const MOST_DEPTH: usize = 8;
 
@@ -66,6 +68,7 @@ impl Wanted {
         let mut reader = NsReader::from_reader(body);
         reader.config_mut().expand_empty_elements = true;
         let (mut depth, mut names, mut found) = (0, Vec::new(), None);
+        let mut name_bytes = 0;
         loop {
             let (namespace, event) = reader.read_resolved_event().ok()?;
             match event {
@@ -88,12 +91,16 @@ impl Wanted {
                             found = Some(local);
                         }
                         (3, ..) if found.as_deref() == Some("prop") => {
+                            name_bytes += namespace.len() + local.len();
                             names.push(Name { namespace, local });
                         }
                         // Elements that are not known are ignored.
                         _ => {}
                     }
-                    if depth > MOST_DEPTH || names.len() > MOST_NAMES {
+                    if depth > MOST_DEPTH
+                        || names.len() > MOST_NAMES
+                        || name_bytes > MOST_NAME_BYTES
+                    {
                         return None;
                     }
                 }
@@ -190,6 +197,11 @@ mod tests {
             "<propfind xmlns=\"DAV:\"><prop>{}</prop></propfind>",
             "<a/>".repeat(1000)
         );
+        let long = format!(
+            "<propfind xmlns=\"DAV:\" xmlns:a=\"{}\"><prop>{}</prop></propfind>",
+            "a".repeat(1000),
+            "<a:a/>".repeat(9)
+        );
         let deep = format!("<propfind xmlns=\"DAV:\">{}", "<a>".repeat(1000));
         let bodies = [
             "x",
@@ -201,6 +213,7 @@ mod tests {
             "<a:propfind><a:allprop/></a:propfind>",
             "<!DOCTYPE a [<!ENTITY b \"c\">]><propfind xmlns=\"DAV:\"><allprop/></propfind>",
             &many,
+            &long,
             &deep,
         ];
         for body in bodies {

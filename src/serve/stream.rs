@@ -11,8 +11,10 @@ use crate::error::Error;
 use crate::store::Detail;
 use crate::view::{Directory, DirectoryEntry, EntrySource, HeldVnode, View};
 
-/// The entries that are listed before the client gets them.
+/// The most entries that are listed before the client gets them.
 const AT_ONCE: usize = 256;
+/// The client gets fewer entries at once if their text is as long as this.
+const BLOCK_BYTES: usize = 256 << 10;
 
 /// A text of the entries of a directory.
 pub(super) trait Writing: Send + 'static {
@@ -98,6 +100,9 @@ impl<W: Writing> Listing<W> {
                 return Ok((text, None));
             };
             self.writing.entry(&mut text, &self.directory, &entry);
+            if text.len() >= BLOCK_BYTES {
+                break;
+            }
         }
         self.entries.release();
         Ok((text, Some(self)))
