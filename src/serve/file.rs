@@ -13,7 +13,7 @@ use super::body::Body;
 use super::conditions::{Validators, Verdict};
 use super::opened::ServedFile;
 use super::parts::FileParts;
-use super::pieces::FilePieces;
+use super::pieces::{FilePieces, held};
 use super::pool::on_pool;
 use super::range::{Wanted, wanted};
 use super::served::Served;
@@ -82,7 +82,7 @@ pub(super) async fn answer(
             let bytes = FilePieces::begin(file, 0..len, &served.memory, &served.counters).await?;
             let bytes = bytes.collect().await?;
             let packed = on_pool(&served.view, move || Ok(gzip::compress(&bytes))).await?;
-            drop(memory);
+            let packed = held(packed, memory);
             let etag = validators.map(|validators| validators.etag_of(gzip::FORM));
             if let Some(etag) = etag.and_then(|etag| HeaderValue::from_maybe_shared(etag).ok()) {
                 answer.headers_mut().insert(ETAG, etag);
@@ -91,7 +91,7 @@ pub(super) async fn answer(
             answer
                 .headers_mut()
                 .insert(CONTENT_LENGTH, packed.len().into());
-            *answer.body_mut() = Body::Whole(packed.into());
+            *answer.body_mut() = Body::Whole(packed);
             return Ok(answer);
         }
     }

@@ -5,7 +5,7 @@
 //! piece at a time, so that slow clients cannot stop the others, however many bytes they make the server read ahead.
 
 use std::collections::VecDeque;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -16,7 +16,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::counters::HttpCounters;
 use crate::error::Error;
-use crate::view::{OpenFile, ReadBytes};
+use crate::view::OpenFile;
 
 /// The bytes of a piece. It has several chunks of most arrays, which are decoded side by side.
 const PIECE_BYTES: u64 = 1 << 20;
@@ -44,16 +44,28 @@ impl PieceMemory {
     }
 }
 
-/// The bytes of a piece, with the memory that they take.
-struct Piece {
-    bytes: ReadBytes<'static>,
+/// Bytes, with the memory that they take.
+struct Held<B> {
+    bytes: B,
     _memory: Option<OwnedSemaphorePermit>,
 }
 
-impl AsRef<[u8]> for Piece {
+impl<B: Deref<Target = [u8]>> AsRef<[u8]> for Held<B> {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
+}
+
+/// `bytes`, which were made within `memory`. They keep the part of it that they take until the client has them.
+pub(super) fn held(bytes: Vec<u8>, mut memory: OwnedSemaphorePermit) -> Bytes {
+    let bytes = bytes.into_boxed_slice();
+    let units = (bytes.len() as u64).div_ceil(UNIT_BYTES);
+    let units = usize::try_from(units).unwrap_or(usize::MAX);
+    let own = memory.split(units.min(memory.num_permits()));
+    Bytes::from_owner(Held {
+        bytes,
+        _memory: own,
+    })
 }
 
 /// A range of bytes of a file.
@@ -173,7 +185,7 @@ impl FilePieces {
         let len = usize::try_from(len).expect("a piece is short");
         self.file.read_exactly(offset, len, move |read| {
             let piece = read.map(|bytes| {
-                Bytes::from_owner(Piece {
+                Bytes::from_owner(Held {
                     bytes: bytes.keep(),
                     _memory: memory,
                 })
@@ -187,4 +199,26 @@ impl FilePieces {
 
 fn lost() -> Error {
     Error::GivenUp("a read")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_keep_the_memory_that_they_take_until_they_are_sent() {
+        let memory = PieceMemory::new(8 * UNIT_BYTES);
+        let all = memory.take(8 * UNIT_BYTES).unwrap();
+        let bytes = held(vec![7; 1025], all);
+        assert_eq!(bytes.len(), 1025);
+        assert!(memory.take(7 * UNIT_BYTES).is_none());
+        drop(memory.take(6 * UNIT_BYTES).unwrap());
+        drop(bytes);
+        drop(memory.take(8 * UNIT_BYTES).unwrap());
+        // More bytes than there was memory for have all of it.
+        let bytes = held(vec![7; 3000], memory.take(UNIT_BYTES).unwrap());
+        assert!(memory.take(8 * UNIT_BYTES).is_none());
+        drop(bytes);
+        assert!(memory.take(8 * UNIT_BYTES).is_some());
+    }
 }
