@@ -263,8 +263,12 @@ impl Resource<'_> {
                 text(&file::etag(served.process, &shown))
             }
             "getlastmodified" => {
-                let modified = conditions::shown(self.shown?.times.mtime, SystemTime::now())?;
-                httpdate::fmt_http_date(modified)
+                let (mut modified, now) = (self.shown?.times.mtime, SystemTime::now());
+                // The time of a document does not show changes of chunks. cadaver lists no file without a time.
+                if is_file && !self.has_fingerprint {
+                    modified = now;
+                }
+                httpdate::fmt_http_date(conditions::shown(modified, now)?)
             }
             "supportedlock" => String::new(),
             _ => return None,

@@ -1,8 +1,10 @@
 """`--serve` as a network drive: PROPFIND, and encrypted connections."""
 import http.client
+import os
 import ssl
 import subprocess
 import xml.etree.ElementTree as ElementTree
+from email.utils import parsedate_to_datetime
 
 import pytest
 import zarr
@@ -18,6 +20,7 @@ def server(tmp_path_factory):
     root = tmp_path_factory.mktemp("webdav")
     group = zarr.create_group(root / "a.zarr")
     group.create_array("t", shape=(4,), chunks=(2,), dtype="i4")[:] = 1
+    os.utime(root / "a.zarr" / "t" / "zarr.json", (10**9, 10**9))
     (root / "a.zarr" / "a & <b>.txt").write_text("text")
     for n in range(1000):
         (root / "a.zarr" / f"many-{n}").write_text("")
@@ -55,6 +58,9 @@ def test_properties_are_those_of_get(server):
             assert there["getlastmodified"].text == answer.headers["Last-Modified"]
         else:
             assert "getetag" not in there
+            # The time of the document would not show changes of chunks.
+            modified = parsedate_to_datetime(there["getlastmodified"].text)
+            assert modified.year > 2001 and "Last-Modified" not in answer.headers
 
 
 def test_a_directory_of_any_number_of_names(server):
