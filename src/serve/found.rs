@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Instant;
 
 use tokio::sync::OnceCell;
 
@@ -25,24 +26,46 @@ pub(super) enum Found {
 /// The result of a lookup; `None` if nothing is there.
 pub(super) type Outcome = Result<Option<Found>, Error>;
 
+/// A lookup that has ended.
+#[derive(Debug)]
+struct Lookup {
+    /// When it began.
+    asked: Instant,
+    outcome: Outcome,
+}
+
+type Cells = HashMap<Vec<u8>, Weak<OnceCell<Lookup>>>;
+
 /// Lookups that have not ended, by their paths.
 #[derive(Debug, Default)]
-pub(super) struct Lookups(Mutex<HashMap<Vec<u8>, Weak<OnceCell<Outcome>>>>);
+pub(super) struct Lookups(Mutex<Cells>);
 
 impl Lookups {
-    /// The outcome of the lookup of `path` that another request has begun, or of `look`.
-    pub(super) async fn share(&self, path: &[u8], look: impl Future<Output = Outcome>) -> Outcome {
-        let cell = self.cell(path);
-        let look = || async {
-            let outcome = look.await;
-            // Requests that come from now on look again, because the store may have changed.
-            self.lock().remove(path);
-            outcome
-        };
-        cell.get_or_init(look).await.clone()
+    /// The outcome of the lookup of `path` that another request has begun, or of `look`. What is there, or not there, is
+    /// as new as `news`: a lookup that began before may have met an older state of the store.
+    pub(super) async fn share<F: Future<Output = Outcome>>(
+        &self,
+        path: &[u8],
+        news: Option<Instant>,
+        look: impl Fn() -> F,
+    ) -> Outcome {
+        loop {
+            let cell = self.cell(path);
+            let begin = || async {
+                let asked = Instant::now();
+                let outcome = look().await;
+                // Requests that come from now on look again, because the store may have changed.
+                self.lock().remove(path);
+                Lookup { asked, outcome }
+            };
+            let lookup = cell.get_or_init(begin).await;
+            if news.is_none_or(|news| news <= lookup.asked) {
+                return lookup.outcome.clone();
+            }
+        }
     }
 
-    fn cell(&self, path: &[u8]) -> Arc<OnceCell<Outcome>> {
+    fn cell(&self, path: &[u8]) -> Arc<OnceCell<Lookup>> {
         let mut lookups = self.lock();
         if let Some(cell) = lookups.get(path).and_then(Weak::upgrade) {
             return cell;
@@ -55,7 +78,7 @@ impl Lookups {
         cell
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Vec<u8>, Weak<OnceCell<Outcome>>>> {
+    fn lock(&self) -> MutexGuard<'_, Cells> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -78,17 +101,18 @@ mod tests {
             Arc::new(AtomicUsize::new(0)),
             Arc::new(Notify::new()),
         );
-        let ask = |path: &'static [u8]| {
+        let ask_since = |path: &'static [u8], news| {
             let (lookups, looks, go) = (Arc::clone(&lookups), Arc::clone(&looks), Arc::clone(&go));
             runtime.spawn(async move {
-                let look = async {
+                let look = || async {
                     looks.fetch_add(1, Ordering::Relaxed);
                     go.notified().await;
                     Ok(None)
                 };
-                lookups.share(path, look).await.is_ok()
+                lookups.share(path, news, look).await.is_ok()
             })
         };
+        let ask = |path| ask_since(path, None);
         let settle = || {
             runtime.block_on(async {
                 for _ in 0..100 {
@@ -115,6 +139,18 @@ mod tests {
         go.notify_waiters();
         assert!(runtime.block_on(later).unwrap());
         assert_eq!(looks.load(Ordering::Relaxed), 4);
+        // A client that was sent something new looks again where the lookup of another request has begun before.
+        let early = ask(b"c");
+        settle();
+        let late = ask_since(b"c", Some(Instant::now()));
+        settle();
+        assert_eq!(looks.load(Ordering::Relaxed), 5);
+        go.notify_waiters();
+        settle();
+        assert!(early.is_finished() && !late.is_finished());
+        assert_eq!(looks.load(Ordering::Relaxed), 6);
+        go.notify_waiters();
+        assert!(runtime.block_on(late).unwrap());
         assert!(lookups.lock().is_empty());
     }
 }

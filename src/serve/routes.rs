@@ -190,15 +190,9 @@ async fn find(served: &Served, path: &RequestPath) -> Outcome {
     if !served.opened.keeps_files() {
         return look().await;
     }
+    // The lookup of another request may have begun before this client was sent something new.
     let news = served.opened.news();
-    loop {
-        let found = served.lookups.share(&path.names, look()).await?;
-        // The lookup of another request may have begun before this client was sent something new.
-        match &found {
-            Some(Found::File(file)) if news.is_some_and(|news| file.asked < news) => {}
-            _ => return Ok(found),
-        }
-    }
+    served.lookups.share(&path.names, news, look).await
 }
 
 /// Looks `path` up in the view.
