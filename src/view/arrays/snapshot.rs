@@ -89,7 +89,7 @@ struct Handles {
 }
 
 impl Snapshot {
-    /// A snapshot of the current store. It takes over the versions that objects had when they were read through an
+    /// A snapshot of the current store, with one open handle. It takes over the versions that objects had when they were read through an
     /// `earlier` snapshot of the same file.
     pub(super) fn new(
         (generation, number): (u64, u64),
@@ -155,7 +155,7 @@ impl Snapshot {
             documents,
             inputs: Arc::clone(&file.inputs),
             handles: Mutex::new(Handles {
-                count: 0,
+                count: 1,
                 token: CancelToken::new(),
             }),
             clean: AtomicBool::new(false),
@@ -198,13 +198,19 @@ impl Snapshot {
         self.loader.sources().freshness().is_immutable()
     }
 
-    /// Counts an open handle, until [`Snapshot::close`].
-    pub(super) fn open(&self) {
+    /// Counts an open handle, until [`Snapshot::close`]. Returns false, and counts none, if the snapshot can show no more
+    /// bytes: another thread may have closed the last handle since the caller asked whether the snapshot is current.
+    #[must_use]
+    pub(super) fn open(&self) -> bool {
         let mut handles = lock(&self.handles);
+        if lock(&self.state).stale {
+            return false;
+        }
         if handles.count == 0 {
             handles.token = CancelToken::new();
         }
         handles.count += 1;
+        true
     }
 
     /// Counts a handle that was closed. After the last one, requests that were made for these handles alone are
@@ -216,16 +222,16 @@ impl Snapshot {
             return;
         }
         let token = Arc::clone(&handles.token);
-        drop(handles);
-        token.cancel();
+        // `handles` stays locked meanwhile, so that no handle is opened whose snapshot becomes stale.
         let mut state = lock(&self.state);
+        let mut forgotten = SeenVersions::default();
         // More versions take too much memory for a file that may not be opened again.
         if state.seen.len() > MOST_SEEN {
             state.seen.forget_ahead();
         }
         if state.seen.len() > MOST_SEEN {
             state.stale = true;
-            state.seen = SeenVersions::default();
+            forgotten = std::mem::take(&mut state.seen);
         }
         let is_whole = !state.stale && !state.overflowed;
         state.keep_recent(if is_whole { MOST_SEEN } else { 0 });
@@ -234,6 +240,9 @@ impl Snapshot {
             state.room = FREE_SEEN_FAR;
         }
         drop(state);
+        drop(handles);
+        token.cancel();
+        drop(forgotten);
         drop(reserved);
     }
 

@@ -87,8 +87,9 @@ impl Arrays {
             if newest.as_ref().map(Arc::as_ptr) != known.as_ref().map(Arc::as_ptr) {
                 continue;
             }
-            if let Some(known) = known.as_ref().filter(|_| is_good) {
-                known.open();
+            if let Some(known) = known.as_ref().filter(|_| is_good)
+                && known.open()
+            {
                 return Ok(Arc::clone(known));
             }
             let others = known.as_ref().is_some_and(|known| known.is_open());
@@ -99,9 +100,75 @@ impl Arrays {
             let numbers = (generation, snapshots.made);
             let snapshot = Snapshot::new(numbers, loader, audience, (file, earlier));
             let snapshot = Arc::new(snapshot);
-            snapshot.open();
             snapshots.put(name, &snapshot);
             return Ok(snapshot);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+    use crate::fresh::Freshness;
+    use crate::load::Patience;
+    use crate::plain::FileFormat;
+    use crate::store::testing::Flat;
+    use crate::store::{Key, MemoryStore};
+    use crate::view::{ArrayOptions, View, ViewKind, ViewOptions};
+
+    #[test]
+    fn a_snapshot_whose_versions_were_forgotten_is_not_opened_again() {
+        let store = Arc::new(MemoryStore::new());
+        let old = SystemTime::now() - Duration::from_secs(3600);
+        let put = |key: String, bytes: &[u8]| {
+            let key = Key::parse(key.as_bytes()).unwrap();
+            store.insert_at(key, bytes.to_vec(), old);
+        };
+        // More objects than the versions that a closed file keeps.
+        let n = 2100;
+        let document = serde_json::json!({
+            "zarr_format": 2, "shape": [n], "chunks": [1], "dtype": "|u1", "compressor": null, "fill_value": 0,
+            "filters": null, "order": "C",
+        });
+        put("a/.zarray".to_owned(), document.to_string().as_bytes());
+        for chunk in 0..n {
+            put(format!("a/{chunk}"), b"x");
+        }
+        let options = ViewOptions {
+            views: vec![ViewKind::Arrays],
+            freshness: Freshness::Checked(Duration::ZERO),
+            arrays: ArrayOptions {
+                files: vec![FileFormat::Raw],
+                ..ArrayOptions::default()
+            },
+            ..ViewOptions::default()
+        };
+        let view = Arc::new(View::new(Arc::new(Flat::new(store)), options).unwrap());
+        let opened = || {
+            let found = view.find_path(b"a.raw").unwrap().unwrap();
+            found.open().unwrap().unwrap().file
+        };
+        let read = |file: &Arc<crate::view::OpenFile>| {
+            let (send, receive) = mpsc::channel();
+            file.read(0, n, Patience::Waits, None, move |read| {
+                send.send(read.map(|bytes| bytes.to_vec())).unwrap();
+            });
+            receive.recv().unwrap().unwrap()
+        };
+        let file = opened();
+        assert_eq!(read(&file), vec![b'x'; n]);
+        let snapshots = lock(&view.arrays.snapshots);
+        let (_, known) = snapshots.by_name.values().next().unwrap();
+        let known = known.upgrade().unwrap();
+        drop(snapshots);
+        // Another handle is opened, before and after the last handle is closed.
+        assert!(known.open());
+        known.close();
+        drop(file);
+        assert!(!known.open() && !known.is_open());
+        assert_eq!(read(&opened()), vec![b'x'; n]);
     }
 }
