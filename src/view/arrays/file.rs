@@ -154,6 +154,7 @@ impl Arrays {
             .and_then(|(file, _)| file.upgrade());
         if let Some(file) = known
             && self.is_current(&file)
+            && self.keeps_raw(name)?
         {
             return Ok(Some(file));
         }
@@ -212,6 +213,17 @@ impl Arrays {
             self.forget_node(&source.array.path)?;
         }
         self.forget_node(&file.name.path)
+    }
+
+    /// Whether the file called `name` is no header, or the file that the header names is still the right one. A part of an
+    /// array loses its name to an array that is stored later, which changes no input of the header.
+    fn keeps_raw(&self, name: &PlainName) -> Result<bool, Error> {
+        match &name.kind {
+            PlainKind::Array(format, selection @ Some(_)) if format.points_to_raw() => {
+                self.has_own_raw(&name.path, selection.as_ref())
+            }
+            _ => Ok(true),
+        }
     }
 
     fn is_current(&self, file: &PlainFile) -> bool {
@@ -291,6 +303,11 @@ impl Arrays {
             let name = String::from_utf8_lossy(&stem);
             let error = FormatError::inexpressible("name", name, format.title());
             return Err(refused(error));
+        }
+        if format.points_to_raw() && !self.has_own_raw(path, selection)? {
+            let name = String::from_utf8_lossy(&stem);
+            let problem = format!("`{name}.raw` is another file or directory");
+            return Err(refused(FormatError::document("name", problem)));
         }
         if format == FileFormat::Png {
             return self.make_preview(&facts, &String::from_utf8_lossy(&stem), selection);

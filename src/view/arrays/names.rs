@@ -350,6 +350,20 @@ impl Arrays {
         Ok((name.map_or(base, |(name, _)| name), vnode))
     }
 
+    /// Whether the elements of the array at `path`, or of a part of it, are in the file that the headers beside it name,
+    /// and not those of another array.
+    pub(super) fn has_own_raw(
+        &self,
+        path: &Prefix,
+        selection: Option<&Selection>,
+    ) -> Result<bool, Error> {
+        let base = [&self.stem_of(path, selection)[..], b".raw"].concat();
+        let raw = plain(path, PlainKind::Array(FileFormat::Raw, selection.cloned()));
+        let claims = self.claims(&directory_of(&raw), &base)?;
+        let mut claims = claims.into_iter();
+        Ok(claims.all(|(name, claimed)| (name == base) == (claimed == raw)))
+    }
+
     /// The file called `name` in the directory at `path`; `None` when there is none.
     pub(super) fn find_file(&self, path: &Prefix, name: &[u8]) -> Result<Option<Vnode>, Error> {
         let mut base = name;

@@ -117,6 +117,48 @@ fn a_file_whose_name_is_taken_gets_a_tilde() {
 }
 
 #[test]
+fn no_header_names_the_data_of_another_array() {
+    let whole = document("uint8", &[2, 2, 2], &[2, 2, 2]);
+    let objects: [(&str, &[u8]); 3] = [
+        ("x/zarr.json", &whole),
+        ("y/zarr.json", &whole),
+        ("y.raw/zarr.json", &group()),
+    ];
+    let formats = [
+        FileFormat::Raw,
+        FileFormat::Nhdr,
+        FileFormat::Mhd,
+        FileFormat::Envi,
+    ];
+    let fixture = Fixture::new(arrays(&formats), &objects);
+    let headers = ["nhdr", "mhd", "raw.hdr"];
+    for extension in headers {
+        assert!(fixture.find(&format!("x@0.{extension}")).unwrap().is_some());
+        assert!(fixture.find(&format!("y.{extension}")).unwrap().is_none());
+    }
+    assert!(fixture.read("x@0.mhd").unwrap().ends_with(b" x@0.raw\n"));
+    assert_eq!(fixture.read("y.raw~").unwrap(), [7; 8]);
+    let left_out = &fixture.json("y.json")["left_out"];
+    assert_eq!(
+        left_out["nhdr"],
+        "name: `y.raw` is another file or directory"
+    );
+
+    fixture.put("x@0/zarr.json", &whole);
+    assert_eq!(fixture.read("x@0.raw").unwrap(), [7; 8]);
+    assert_eq!(fixture.read("x@0.raw~").unwrap(), [7; 4]);
+    for extension in headers {
+        assert!(fixture.find(&format!("x@0.{extension}")).unwrap().is_some());
+        assert!(
+            fixture
+                .find(&format!("x@0.{extension}~"))
+                .unwrap()
+                .is_none()
+        );
+    }
+}
+
+#[test]
 fn a_part_of_an_array_opens_by_name() {
     let mut named = array(&[3, 4], &[2, 3], &plain());
     named["dimension_names"] = json!(["t", "x"]);
