@@ -4,7 +4,7 @@
 use serde_json::value::RawValue;
 
 use super::members::{integer_of, setting, within};
-use super::{Codec, CodecParser, Input, MAX_NESTING, blosc, list, lzma, members, parsers};
+use super::{Codec, CodecParser, Input, blosc, list, lzma, members, parsers};
 use crate::codec::{BytesToBytes, Checksum, ChecksumKind, ChecksumLocation, Setting, ZstdSettings};
 use crate::error::FormatError;
 use crate::metadata::json::{self, Members};
@@ -156,16 +156,20 @@ pub(super) fn conditional(
     input: &Input,
     configuration: &Members<'_>,
 ) -> Result<Codec, FormatError> {
-    if input.depth >= MAX_NESTING {
-        let problem = format!("found codecs nested more than {MAX_NESTING} levels deep");
-        return Err(FormatError::document("", problem));
-    }
-    let inside = input.inside(input.shape.clone());
     let codecs = configuration.read("codecs", |value| {
         let specs = list(value)?;
+        // Each level would undo all levels inside of it again whenever its own buffer grows.
+        if let Some(i) = specs.iter().position(|spec| spec.name == "conditional") {
+            let what = "codec inside of `conditional`";
+            return Err(FormatError::unsupported(
+                format!("[{i}]"),
+                what,
+                "conditional",
+            ));
+        }
         let mut codecs = Vec::new();
         for (i, (spec, parser)) in specs.iter().zip(parsers(&specs)?).enumerate() {
-            let Codec::BytesToBytes(codec) = inside.codec(i, spec, parser)? else {
+            let Codec::BytesToBytes(codec) = input.codec(i, spec, parser)? else {
                 let problem = format!(
                     "found `{}`, expected a codec from bytes to bytes",
                     spec.name

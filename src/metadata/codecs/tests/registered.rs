@@ -343,7 +343,8 @@ fn codecs_of_bytes_are_configured() {
     }
     let nested = r#"{"name": "conditional", "configuration": {"codecs": ["#.repeat(40);
     let error = last(&format!("{nested}\"gzip\"{}", "]}}".repeat(40))).unwrap_err();
-    assert!(error.to_string().contains("levels deep"), "{error}");
+    let message = "codecs[0]: unsupported codec inside of `conditional`";
+    assert!(error.to_string().contains(message), "{error}");
 }
 
 #[test]
