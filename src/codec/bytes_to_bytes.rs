@@ -102,6 +102,16 @@ impl BytesToBytes {
         }
     }
 
+    /// The number of codecs that it may apply to a chunk.
+    pub(crate) fn count(&self) -> u64 {
+        match self {
+            BytesToBytes::Conditional { codecs, .. } => {
+                codecs.iter().map(BytesToBytes::count).sum()
+            }
+            _ => 1,
+        }
+    }
+
     /// Whether decoding only removes bytes at the beginning or end, which needs no copy.
     pub(super) fn is_cut(&self) -> bool {
         matches!(self, BytesToBytes::Checksum(_))

@@ -89,7 +89,7 @@ impl CodecChain {
 
     /// The memory that undoing the bytes-to-bytes codecs to at most `limit` bytes takes. `straight`
     /// says that the result goes to the output, or to a buffer that is counted elsewhere.
-    pub(super) fn undo_scratch(&self, limit: u64, straight: bool) -> u64 {
+    pub(crate) fn undo_scratch(&self, limit: u64, straight: bool) -> u64 {
         let mut scratch: u64 = 0;
         for (i, (codec, limit)) in with_limits(&self.bytes_to_bytes, limit).enumerate() {
             scratch = scratch.saturating_add(codec.state_bytes(limit));

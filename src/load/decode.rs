@@ -67,7 +67,9 @@ impl Loader {
         if let Some(done) = self.decode_in_place(array, chunk, decoded_len)? {
             return Ok(done);
         }
-        let room = out_capacity.saturating_add(chain.scratch_bytes(decoded_len));
+        let scratch = chain.scratch_bytes(decoded_len);
+        self.check_scratch(array, scratch)?;
+        let room = out_capacity.saturating_add(scratch);
         self.decode_within(chunk, room, |encoded| {
             let mut out = cache.buffers().take(to_usize(decoded_len)?)?;
             chain
@@ -168,15 +170,17 @@ impl Loader {
     }
 
     fn check_limit(&self, array: &ChunkedArray, len: u64, what: &str) -> Result<(), Error> {
-        let limit = self.max_chunk_bytes();
-        if len <= limit {
-            return Ok(());
-        }
-        Err(Error::TooLarge {
-            what: format!("{}: {what}", array.prefix),
-            needed: len,
-            limit,
-        })
+        within(self.max_chunk_bytes(), array, len, what)
+    }
+
+    /// Checks the memory that codecs take beside the output. Shards in shards and filters that make larger numbers may
+    /// take many times the length of the chunk, and the budget grants one load that is larger than itself.
+    fn check_scratch(&self, array: &ChunkedArray, scratch: u64) -> Result<(), Error> {
+        const TIMES: u64 = 16;
+        const STATES: u64 = 128 << 20;
+        let most = self.max_chunk_bytes().saturating_mul(TIMES);
+        let most = most.saturating_add(STATES);
+        within(most, array, scratch, "decoding a chunk")
     }
 
     fn check_encoded_len(&self, array: &ChunkedArray, chunk: &LocatedChunk) -> Result<(), Error> {
@@ -184,6 +188,18 @@ impl Loader {
         let checked = array.layout.check_encoded_len(len, most);
         checked.map_err(|error| chunk.encoded.error(error))
     }
+}
+
+/// Fails when `what` of `array` needs more than `limit` bytes.
+fn within(limit: u64, array: &ChunkedArray, needed: u64, what: &str) -> Result<(), Error> {
+    if needed <= limit {
+        return Ok(());
+    }
+    Err(Error::TooLarge {
+        what: format!("{}: {what}", array.prefix),
+        needed,
+        limit,
+    })
 }
 
 /// An array, and the codecs and the specification of one of its chunks.

@@ -308,12 +308,11 @@ impl Locator {
                 .map_err(|error| encoded.error(error))?;
             cache.counters().decodes.add(1);
             growing(encoded.len(), most, |limit| {
-                // The decoded length is not stored, so memory for twice the limit is reserved: a
-                // growing buffer exists twice while its bytes are moved.
-                let reservation = cache.reserve(
-                    limit.saturating_mul(2).saturating_add(encoded.len()),
-                    encoded.holding(),
-                )?;
+                // The decoded length is not stored, so memory for the limit is reserved.
+                let scratch = level.chain.undo_scratch(limit, false);
+                let room = limit.saturating_add(scratch);
+                let reservation =
+                    cache.reserve(room.saturating_add(encoded.len()), encoded.holding())?;
                 let bytes = encoded.read_all()?;
                 let body = loader
                     .decoding(|| level.chain.undo_bytes_to_bytes(&bytes, limit))

@@ -43,6 +43,9 @@ use crate::grid::Dims;
 const MAX_NESTING: usize = 16;
 /// The largest number of codecs in one list. Each is a call on the stack when a chunk is decoded.
 const MOST_CODECS: u64 = 64;
+/// The largest number of codecs from bytes to bytes in one list, with those inside of `conditional`. The output of each may
+/// be longer than its input, so the memory that decoding may take grows exponentially with their number.
+const MOST_BYTES_TO_BYTES: u64 = 8;
 
 /// Parses the text of a codec list as JSON.
 pub(super) fn parse(pipeline: &str) -> Result<&RawValue, FormatError> {
@@ -232,6 +235,11 @@ impl Input {
                 }
             }
         }
+        FormatError::check_limit(
+            "the number of codecs from bytes to bytes in one list",
+            bytes_to_bytes.iter().map(BytesToBytes::count).sum(),
+            MOST_BYTES_TO_BYTES,
+        )?;
         Ok(CodecChain {
             array_to_array,
             array_to_bytes: match array_to_bytes {

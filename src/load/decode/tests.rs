@@ -1,4 +1,4 @@
-//! Tests chunks of variable-length elements.
+//! Tests chunks of variable-length elements, and the memory of those of a fixed length.
 
 use super::*;
 use crate::load::testing::Reader;
@@ -11,11 +11,22 @@ const ITEMS: usize = 1000;
 /// Loads one chunk of strings, encoded by zstd. Returns the block, and the bytes that the cache
 /// then holds.
 fn load(encoded: &[u8], max_chunk_bytes: u64) -> (Result<Arc<Block>, Error>, u64) {
-    let text = format!(
-        r#"{{"zarr_format": 3, "node_type": "array", "shape": [{ITEMS}], "data_type": "string",
+    let members = format!(
+        r#""shape": [{ITEMS}], "data_type": "string",
         "chunk_grid": {{"name": "regular", "configuration": {{"chunk_shape": [{ITEMS}]}}}},
-        "chunk_key_encoding": {{"name": "default"}}, "fill_value": "",
-        "codecs": ["vlen-utf8", {{"name": "zstd"}}]}}"#
+        "fill_value": "", "codecs": ["vlen-utf8", {{"name": "zstd"}}]"#
+    );
+    load_of(&members, encoded, max_chunk_bytes)
+}
+
+/// Loads the first chunk of an array with these `members` of its document.
+fn load_of(
+    members: &str,
+    encoded: &[u8],
+    max_chunk_bytes: u64,
+) -> (Result<Arc<Block>, Error>, u64) {
+    let text = format!(
+        r#"{{"zarr_format": 3, "node_type": "array", "chunk_key_encoding": {{"name": "default"}}, {members}}}"#
     );
     let Ok(NodeMetadata::Array(array)) = v3::parse(text.as_bytes()) else {
         panic!("{text}");
@@ -74,4 +85,22 @@ fn chunks_past_the_limit_and_damaged_ones_are_refused() {
     assert!(matches!(block, Err(Error::Chunk { .. })));
     let short = compressed(&strings(100)[..5000]);
     assert!(load(&short, 1 << 23).0.is_err());
+}
+
+#[test]
+fn codecs_take_no_more_than_some_times_the_largest_chunk() {
+    const LENGTH: u64 = 16 << 20;
+    let codecs = r#", "numcodecs.base64""#.repeat(8);
+    let members = format!(
+        r#""shape": [{LENGTH}], "data_type": "uint8",
+        "chunk_grid": {{"name": "regular", "configuration": {{"chunk_shape": [{LENGTH}]}}}},
+        "fill_value": 0, "codecs": ["bytes"{codecs}]"#
+    );
+    let (refused, _) = load_of(&members, b"x", LENGTH);
+    assert!(
+        matches!(refused, Err(Error::TooLarge { .. })),
+        "{refused:?}"
+    );
+    let (tried, _) = load_of(&members, b"x", 2 * LENGTH);
+    assert!(matches!(tried, Err(Error::Chunk { .. })), "{tried:?}");
 }

@@ -229,6 +229,29 @@ fn codecs_without_number_are_an_error_not_an_overflow() {
 }
 
 #[test]
+fn codecs_that_may_make_longer_bytes_are_few() {
+    let conditional = |count: usize| {
+        let codecs = vec![r#""gzip""#; count].join(", ");
+        format!(r#"{{"name": "conditional", "configuration": {{"codecs": [{codecs}]}}}}"#)
+    };
+    for (codecs, count) in [
+        (vec![r#""gzip""#.to_owned(); 8], 8),
+        (vec![r#""gzip""#.to_owned(); 9], 9),
+        (vec![conditional(4); 2], 8),
+        (vec![conditional(4), conditional(5)], 9),
+    ] {
+        let parsed = parse(&format!("[{LITTLE}, {}]", codecs.join(", ")), r#""int32""#);
+        match parsed {
+            Ok(_) => assert_eq!(count, 8),
+            Err(error) => {
+                let problem = error.to_string();
+                assert!(count == 9 && problem.contains("to bytes"), "{problem}");
+            }
+        }
+    }
+}
+
+#[test]
 fn deeply_nested_shards_are_an_error_not_an_overflow() {
     let open = r#"[{"name":"sharding_indexed","configuration":{"chunk_shape":[1,1],"index_codecs":[],"codecs":"#;
     let codecs = format!("{}[]{}", open.repeat(2_000), "}}]".repeat(2_000));
