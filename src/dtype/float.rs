@@ -236,7 +236,9 @@ impl FloatFormat {
         let shift = u32::try_from(stored - mantissa_bits - power).unwrap_or(0);
         let units = shift_half_even(mantissa, shift);
         if exponent < least {
-            return units;
+            // Code 0 is the least number of a format without zero.
+            let least = u64::from(self.specials == Specials::ExponentOnly);
+            return units.saturating_sub(least);
         }
         // A carry out of the mantissa increments the exponent, as it should.
         let code = u64::try_from(stored + self.bias).unwrap_or(0);

@@ -12,6 +12,8 @@
 //! number, this number is the result. Else the number is rounded, and clamped or wrapped, if the
 //! configuration says how; otherwise it is an error. Encoding and decoding follow the same rules.
 
+use std::cmp::Ordering;
+
 use super::super::number::{Number, Value, whole, wrapped};
 use crate::dtype::{FloatFormat, IntegerFormat};
 
@@ -133,12 +135,15 @@ impl CastValue {
         match rounded {
             Some(rounded) if rounded.is_finite() => Some(Value::Float(rounded)),
             _ if self.out_of_range == OutOfRange::Clamp => {
-                let end = if given < 0.0 {
+                // In a format without zero, small positive numbers are below the least one.
+                let is_low = given < format.value(format.end(true));
+                let end = if is_low {
                     f64::NEG_INFINITY
                 } else {
                     f64::INFINITY
                 };
-                let bits = format.of_value(end).or_else(|| format.end(given < 0.0))?;
+                let bits = format.of_value(end);
+                let bits = bits.unwrap_or_else(|| format.end(is_low));
                 Some(Value::Float(format.value(bits)))
             }
             _ => None,
@@ -164,16 +169,16 @@ fn enclosing_floats(value: Value, format: FloatFormat) -> (Option<f64>, Option<f
         return (None, None);
     };
     match compare(near, value) {
-        std::cmp::Ordering::Equal => (Some(near), Some(near)),
-        std::cmp::Ordering::Less => (Some(near), format.next(near, true)),
-        std::cmp::Ordering::Greater => (format.next(near, false), Some(near)),
+        Ordering::Equal => (Some(near), Some(near)),
+        Ordering::Less => (Some(near), format.next(near, true)),
+        Ordering::Greater => (format.next(near, false), Some(near)),
     }
 }
 
-/// Compares a float with a number, exactly.
-fn compare(float: f64, value: Value) -> std::cmp::Ordering {
+/// Compares a float with a number, exactly. Zeros of both signs are the same number.
+fn compare(float: f64, value: Value) -> Ordering {
     match value {
-        Value::Float(value) => float.total_cmp(&value),
+        Value::Float(value) => float.partial_cmp(&value).unwrap_or(Ordering::Equal),
         Value::Int(value) => match whole(float) {
             Some(whole) => whole.cmp(&value),
             None => float.total_cmp(&0.0),

@@ -9,12 +9,12 @@ impl FloatFormat {
         sign + self.exponent_bits + self.mantissa_bits
     }
 
-    /// Bits of the greatest or the least finite number.
-    pub(crate) fn end(self, negative: bool) -> Option<u64> {
-        match (self.specials, negative) {
-            (Specials::ExponentOnly, true) => None,
-            (_, true) => Some(self.sign_bit() | self.largest()),
-            (_, false) => Some(self.largest()),
+    /// Bits of the least or the greatest finite number.
+    pub(crate) fn end(self, is_least: bool) -> u64 {
+        match (self.specials, is_least) {
+            (Specials::ExponentOnly, true) => 0,
+            (_, true) => self.sign_bit() | self.largest(),
+            (_, false) => self.largest(),
         }
     }
 
@@ -31,6 +31,7 @@ impl FloatFormat {
         let is_negative = bits & self.sign_bit() != 0;
         let magnitude = bits & !self.sign_bit();
         let next = match (magnitude, is_negative == above) {
+            (0, true) if self.specials == Specials::ExponentOnly => return None,
             // The next number of zero, towards the other sign, is the smallest one of that sign.
             (0, _) if is_negative == above => 1 | self.sign(!above),
             (0, _) => bits + 1,

@@ -195,6 +195,33 @@ fn casts_end_where_the_type_does() {
 }
 
 #[test]
+fn formats_without_negative_zero_or_zero_have_their_nearest_numbers() {
+    let codes = |rounding: &str, to: &str, values: &[&str]| -> Vec<Option<u8>> {
+        let rules = format!(r#", "rounding": "{rounding}", "out_of_range": "clamp""#);
+        let code = |value: &&str| encoded(&rules, to, value, r#""float64""#).map(|bytes| bytes[0]);
+        values.iter().map(code).collect()
+    };
+    for rounding in [
+        "nearest-even",
+        "towards-zero",
+        "towards-positive",
+        "towards-negative",
+        "nearest-away",
+    ] {
+        let zeros = codes(rounding, "float8_e4m3fnuz", &["-0.0", "0.0"]);
+        assert_eq!(zeros, [Some(0); 2], "{rounding}");
+        // The least number is 2^-127, about 5.9e-39.
+        let low = ["0.0", "-0.0", "-1.0", "-1e300", "1e-40", "4e-39", "5.8e-39"];
+        let low = codes(rounding, "float8_e8m0fnu", &low);
+        assert_eq!(low, [Some(0); 7], "{rounding}");
+        let high = codes(rounding, "float8_e8m0fnu", &["1.0", "1e300"]);
+        assert_eq!(high, [Some(127), Some(254)], "{rounding}");
+    }
+    let refused = ["0.0", "-1.0"].map(|value| encoded("", "float8_e8m0fnu", value, r#""float64""#));
+    assert_eq!(refused, [None, None]);
+}
+
+#[test]
 fn packed_bits_and_reshapes() {
     let bits = r#"[{"name": "packbits", "configuration": {"padding_encoding": "first_byte", "last_bit": 2}}]"#;
     let chain = chain_of(bits, r#""uint8""#, 3).unwrap();
