@@ -61,8 +61,7 @@ pub enum EntryEdit {
 pub fn edit_v2(text: &[u8], edit: &mut EditEntry<'_>) -> Result<Vec<u8>, FormatError> {
     let document = JsonDocument::parse(text)?;
     let root = document.root()?;
-    let known = root.get("zarr_consolidated_format").map(RawValue::get) == Some("1");
-    let Some(metadata) = root.get_some("metadata").filter(|_| known) else {
+    let Some(metadata) = list_v2(&root) else {
         return Ok(text.to_vec());
     };
     let members = document
@@ -112,6 +111,17 @@ pub fn edit_v2(text: &[u8], edit: &mut EditEntry<'_>) -> Result<Vec<u8>, FormatE
         removed.contains(&member.span.start) || group.is_some_and(|path| is_gone(path, &gone))
     });
     Ok(edits.apply(text))
+}
+
+/// Whether `root` is that of a v2 `.zmetadata` document of the known version.
+pub(super) fn is_known_v2(root: &Members<'_>) -> bool {
+    let format = root.get("zarr_consolidated_format").map(Json::of);
+    matches!(format, Some(Ok(format)) if format.integer() == Some(1))
+}
+
+/// The object that has the copies of a v2 `.zmetadata` document of the known version.
+fn list_v2<'d>(root: &Members<'d>) -> Option<&'d RawValue> {
+    root.get_some("metadata").filter(|_| is_known_v2(root))
 }
 
 /// A copy of the document of a group, the path of the group, and the text that replaces it.
@@ -200,8 +210,7 @@ pub struct CopiedDocument {
 pub fn copies_v2(text: &[u8]) -> Result<Option<Vec<CopiedDocument>>, FormatError> {
     let document = JsonDocument::parse(text)?;
     let root = document.root()?;
-    let known = root.get("zarr_consolidated_format").map(RawValue::get) == Some("1");
-    let Some(metadata) = root.get_some("metadata").filter(|_| known) else {
+    let Some(metadata) = list_v2(&root) else {
         return Ok(None);
     };
     let members = json::object(metadata, "an object").map_err(|error| error.within("metadata"))?;

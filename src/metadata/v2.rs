@@ -18,6 +18,7 @@
 use serde_json::value::RawValue;
 
 use super::chunk_key::parse_separator;
+use super::consolidated::is_known_v2;
 use super::document::{JsonDocument, check_array_document_len, check_format, lengths, spelled};
 use super::json::{self, Json, Members};
 use super::numcodecs::{Pipeline, Spec, frames_items, is_object_codec, nests_items};
@@ -109,12 +110,7 @@ pub fn is_canonical_group(text: &[u8]) -> bool {
 
 /// Whether `text` is a `.zmetadata` document of consolidated format 1, the only known one.
 pub fn is_consolidated(text: &[u8]) -> bool {
-    let is_known = || {
-        let document = JsonDocument::parse(text)?;
-        let root = document.root()?;
-        let format = Json::of(root.require("zarr_consolidated_format")?)?;
-        Ok::<bool, FormatError>(format.integer() == Some(1))
-    };
+    let is_known = || Ok::<bool, FormatError>(is_known_v2(&JsonDocument::parse(text)?.root()?));
     is_known().unwrap_or(false)
 }
 

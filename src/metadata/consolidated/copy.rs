@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::value::RawValue;
 
-use super::{NAME, copies_v2, copies_v3, inline};
+use super::{NAME, copies_v2, copies_v3, inline, list_v2};
 use crate::error::FormatError;
 use crate::metadata::ZarrFormat;
 use crate::metadata::document::{Edits, JsonDocument, MemberSpan, quoted};
@@ -172,8 +172,7 @@ fn list<'d>(
 ) -> Result<Option<&'d RawValue>, FormatError> {
     let root = document.root()?;
     if format == ZarrFormat::V2 {
-        let known = root.get("zarr_consolidated_format").map(RawValue::get) == Some("1");
-        return Ok(root.get_some("metadata").filter(|_| known));
+        return Ok(list_v2(&root));
     }
     let held = inline(&root).map_err(|error| error.within(NAME))?;
     Ok(held.and_then(|held| held.get_some("metadata")))

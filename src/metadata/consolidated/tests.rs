@@ -1,6 +1,7 @@
 //! Edits of consolidated metadata.
 
 use super::*;
+use crate::metadata::ZarrFormat;
 
 /// The text with the copies of the documents of arrays edited.
 fn v2(text: &str, mut edit: impl FnMut(&str, &[u8]) -> EntryEdit) -> String {
@@ -124,6 +125,18 @@ fn removals_leave_sound_json_whatever_they_take() {
         let stay: Vec<_> = names.into_iter().filter(|name| !is_going(name)).collect();
         assert_eq!(left, stay, "{edited}");
     }
+}
+
+#[test]
+fn the_version_may_be_spelled_as_a_float() {
+    let text = r#"{"zarr_consolidated_format": 1.0, "metadata": {"a/.zarray": {}}}"#;
+    assert!(crate::metadata::v2::is_consolidated(text.as_bytes()));
+    let edited = v2(text, |_, _| EntryEdit::Replace(b"[]".to_vec()));
+    assert_eq!(edited, text.replace("{}", "[]"));
+    let copies = copies_v2(text.as_bytes()).unwrap().unwrap();
+    assert_eq!(copies.len(), 1);
+    let names = copied_names(text.as_bytes(), ZarrFormat::V2).unwrap();
+    assert!(names.unwrap().contains("a/.zarray"));
 }
 
 #[test]
