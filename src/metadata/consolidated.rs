@@ -86,8 +86,7 @@ pub fn edit_v2(text: &[u8], edit: &mut EditEntry<'_>) -> Result<Vec<u8>, FormatE
             let Some(path) = path_of(&member.name, name) else {
                 continue;
             };
-            if is_gone(path, &gone) || copied == Copied::Attributes && without_array.contains(path)
-            {
+            if gone.have(path) || copied == Copied::Attributes && without_array.contains(path) {
                 removed.insert(member.span.start);
                 continue;
             }
@@ -108,7 +107,7 @@ pub fn edit_v2(text: &[u8], edit: &mut EditEntry<'_>) -> Result<Vec<u8>, FormatE
     }
     remove(&members, &mut edits, |member| {
         let group = path_of(&member.name, DocumentName::ZGroup);
-        removed.contains(&member.span.start) || group.is_some_and(|path| is_gone(path, &gone))
+        removed.contains(&member.span.start) || group.is_some_and(|path| gone.have(path))
     });
     Ok(edits.apply(text))
 }
@@ -133,28 +132,43 @@ fn edited_groups<'d, 'm>(
     groups: impl Iterator<Item = (&'m MemberSpan<'d>, String)>,
     text_of: impl Fn(&MemberSpan<'d>) -> &'d [u8],
     edit: &mut EditEntry<'_>,
-) -> (Vec<ReplacedGroup<'d, 'm>>, HashSet<String>)
+) -> (Vec<ReplacedGroup<'d, 'm>>, GoneGroups)
 where
     'd: 'm,
 {
-    let (mut replaced, mut gone) = (Vec::new(), HashSet::new());
+    let (mut replaced, mut gone) = (Vec::new(), Vec::new());
     for (member, path) in groups {
         match edit(Copied::Group, &path, text_of(member)) {
             EntryEdit::Keep => {}
             EntryEdit::Replace(bytes) => replaced.push((member, path, bytes)),
-            EntryEdit::Remove => {
-                gone.insert(path);
-            }
+            EntryEdit::Remove => gone.push(path),
         }
     }
-    replaced.retain(|(_, path, _)| !is_gone(path, &gone));
+    let gone = GoneGroups::new(gone);
+    replaced.retain(|(_, path, _)| !gone.have(path));
     (replaced, gone)
 }
 
-/// Whether the node at `path` is one of the `gone` groups, or below one.
-fn is_gone(path: &str, gone: &HashSet<String>) -> bool {
-    let above = path.match_indices('/').filter_map(|(at, _)| path.get(..at));
-    !gone.is_empty() && above.chain(["", path]).any(|path| gone.contains(path))
+/// The groups whose copies are removed: their paths, each with a slash behind it, in order. None of them is below another
+/// one, so that only the last one before a path can be above it, however long the path is.
+struct GoneGroups(Vec<String>);
+
+impl GoneGroups {
+    fn new(paths: Vec<String>) -> GoneGroups {
+        let with_slash = |path: String| if path.is_empty() { path } else { path + "/" };
+        let mut paths: Vec<String> = paths.into_iter().map(with_slash).collect();
+        paths.sort_unstable();
+        paths.dedup_by(|path, above| path.starts_with(&**above));
+        GoneGroups(paths)
+    }
+
+    /// Whether the node at `path` is one of the groups, or below one.
+    fn have(&self, path: &str) -> bool {
+        let whole = || path.bytes().chain([b'/']);
+        let next = self.0.partition_point(|gone| gone.bytes().le(whole()));
+        let last = next.checked_sub(1).and_then(|last| self.0.get(last));
+        last.is_some_and(|gone| gone.bytes().eq(whole().take(gone.len())))
+    }
 }
 
 /// Decides about one copy: the kind of the copied document, the path of its node, and its text.
@@ -319,7 +333,7 @@ fn edit_group(
     let mut removed = HashSet::new();
     for (member, node, is_array) in &nodes {
         let path = path_of(member);
-        if is_gone(&path, &gone) {
+        if gone.have(&path) {
             removed.insert(member.span.start);
             continue;
         }

@@ -140,6 +140,30 @@ fn the_version_may_be_spelled_as_a_float() {
 }
 
 #[test]
+fn nodes_below_groups_that_are_gone_are_found() {
+    let paths = [
+        "", "a", "a/b", "a/b/c", "a-b", "a-b/c", "ab", "a0", "b", "b/a",
+    ];
+    for gone in 0..1_u32 << paths.len() {
+        let gone: Vec<&str> = (0..paths.len())
+            .filter(|i| gone >> i & 1 == 1)
+            .map(|i| paths[i])
+            .collect();
+        let groups = GoneGroups::new(gone.iter().rev().map(|&path| path.to_owned()).collect());
+        for path in paths {
+            let is_below = |above: &&str| {
+                above.is_empty() || path == *above || path.starts_with(&format!("{above}/"))
+            };
+            assert_eq!(
+                groups.have(path),
+                gone.iter().any(is_below),
+                "{path} {gone:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn the_group_itself_may_be_the_array() {
     let text = r#"{"zarr_consolidated_format":1,"metadata":{".zarray":{},".zattrs":{}}}"#;
     let removed = v2(text, |path, _| {
