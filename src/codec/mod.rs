@@ -64,7 +64,9 @@ pub(crate) use chain::{Parts, PartsPlace};
 pub(crate) use checksum::lookup3;
 pub use checksum::{Checksum, ChecksumKind, ChecksumLocation};
 pub use filter::Filter;
-pub(crate) use filter::{CastValue, Categories, Elementwise, FilterKind, OutOfRange, Rounding};
+pub(crate) use filter::{
+    CastValue, Categories, Elementwise, FilterKind, OutOfRange, Rounding, ScalarMap,
+};
 pub use libraries::{Library, libraries};
 pub use lzma::{
     Lzma, LzmaArchitecture, LzmaEncoderFilter, LzmaFilter, LzmaParameters, LzmaSettings,

@@ -4,6 +4,7 @@
 //! round to the type. One operation in `f64`, rounded, is exactly that operation in a type of at
 //! most half as many bits.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
@@ -43,12 +44,17 @@ impl Value {
 
     /// Whether both are the same number, of whichever type; all NaNs are the same.
     pub(crate) fn is_same(self, other: Value) -> bool {
+        self.order(other).is_eq()
+    }
+
+    /// The order of two numbers; all NaNs are the same, and above all others.
+    pub(crate) fn order(self, other: Value) -> Ordering {
         match (self, other) {
-            (Value::Int(one), Value::Int(other)) => one == other,
+            (Value::Int(one), Value::Int(other)) => one.cmp(&other),
             (one, other) => {
                 let (one, other) = (one.as_f64(), other.as_f64());
-                one.partial_cmp(&other) == Some(std::cmp::Ordering::Equal)
-                    || (one.is_nan() && other.is_nan())
+                let order = one.partial_cmp(&other);
+                order.unwrap_or_else(|| one.is_nan().cmp(&other.is_nan()))
             }
         }
     }

@@ -50,19 +50,41 @@ pub(crate) struct CastValue {
     pub(crate) rounding: Rounding,
     /// The rule for numbers outside the range of the target type.
     pub(crate) out_of_range: OutOfRange,
-    /// The map for encoding: decoded numbers, and their encoded ones.
-    pub(crate) encode: Vec<(Value, Value)>,
-    /// The map for decoding: encoded numbers, and their decoded ones.
-    pub(crate) decode: Vec<(Value, Value)>,
+    /// The map for encoding, from decoded numbers to encoded ones.
+    pub(crate) encode: ScalarMap,
+    /// The map for decoding, from encoded numbers to decoded ones.
+    pub(crate) decode: ScalarMap,
+}
+
+/// The numbers of one type that become certain numbers of another type.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub(crate) struct ScalarMap {
+    /// In the order of the first numbers, each of which is there once.
+    pairs: Vec<(Value, Value)>,
+}
+
+impl ScalarMap {
+    /// The map of `pairs`, whose first numbers are of one type. Of several pairs with the same first number, the first
+    /// one counts.
+    pub(crate) fn new(mut pairs: Vec<(Value, Value)>) -> ScalarMap {
+        pairs.sort_by(|(one, _), (other, _)| one.order(*other));
+        pairs.dedup_by(|(other, _), (one, _)| one.is_same(*other));
+        ScalarMap { pairs }
+    }
+
+    fn get(&self, value: Value) -> Option<Value> {
+        let found = self.pairs.binary_search_by(|(from, _)| from.order(value));
+        let (_, to) = self.pairs.get(found.ok()?)?;
+        Some(*to)
+    }
 }
 
 impl CastValue {
     /// The number of type `to` that `value` becomes. An entry of `map` goes first. `None` if the cast is
     /// an error.
-    pub(super) fn cast(&self, map: &[(Value, Value)], value: Value, to: Number) -> Option<Value> {
-        let mapped = map.iter().find(|(from, _)| from.is_same(value));
-        if let Some(&(_, value)) = mapped {
-            return Some(value);
+    pub(super) fn cast(&self, map: &ScalarMap, value: Value, to: Number) -> Option<Value> {
+        if let Some(mapped) = map.get(value) {
+            return Some(mapped);
         }
         match (to, value) {
             (Number::Integer(format), Value::Int(value)) => self.in_range(value, format),

@@ -16,7 +16,7 @@ mod elementwise;
 mod encode;
 mod mask;
 
-pub(crate) use cast_value::{CastValue, OutOfRange, Rounding};
+pub(crate) use cast_value::{CastValue, OutOfRange, Rounding, ScalarMap};
 pub(crate) use categorize::Categories;
 pub(crate) use elementwise::Elementwise;
 

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::codec::{
     ArrayToArray, ArrayToBytes, BytesCodec, CastValue, Elementwise, Number, OutOfRange, PackBits,
-    PaddingEncoding, Reshape, Rounding, Transpose, Value, VariableLength,
+    PaddingEncoding, Reshape, Rounding, ScalarMap, Transpose, Value, VariableLength,
 };
 use crate::dtype::{ByteOrder, DataType, Element};
 use crate::error::FormatError;
@@ -242,9 +242,6 @@ fn cast_value(input: &Input, configuration: &Members<'_>) -> Result<Codec, Forma
     members::elementwise(input, operation, decoded, encoded_type)
 }
 
-/// Pairs of a number and its replacement.
-type ScalarMap = Vec<(Value, Value)>;
-
 /// The lists `encode` and `decode` of `scalar_map`.
 fn scalar_maps(
     value: &RawValue,
@@ -262,11 +259,13 @@ fn scalar_maps(
             )),
         };
         let Some(list) = maps.get_some(name) else {
-            return Ok(Vec::new());
+            return Ok(ScalarMap::default());
         };
         let pairs = json::array(list, "a list of pairs")?.into_iter().map(pair);
-        let pairs: Result<ScalarMap, FormatError> = pairs.collect();
-        pairs.map_err(|error| error.within(name))
+        let pairs: Result<Vec<_>, FormatError> = pairs.collect();
+        pairs
+            .map(ScalarMap::new)
+            .map_err(|error| error.within(name))
     };
     Ok((
         map("encode", decoded, encoded)?,

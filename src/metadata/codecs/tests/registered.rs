@@ -195,6 +195,24 @@ fn casts_end_where_the_type_does() {
 }
 
 #[test]
+fn the_first_pair_of_a_scalar_counts() {
+    let map = r#", "scalar_map": {"encode": [["NaN", 7], [2, 5], [-0.0, 6], ["Infinity", 8], [2, 1], [0, 3], ["-Infinity", 9], ["NaN", 1]]}"#;
+    for (value, code) in [
+        ("2.0", 5),
+        ("0.0", 6),
+        ("-0.0", 6),
+        (r#""NaN""#, 7),
+        (r#""0xffc00001""#, 7),
+        (r#""Infinity""#, 8),
+        (r#""-Infinity""#, 9),
+        ("4.0", 4),
+    ] {
+        let found = encoded(map, "uint8", value, r#""float32""#);
+        assert_eq!(found, Some(vec![code]), "{value}");
+    }
+}
+
+#[test]
 fn formats_without_negative_zero_or_zero_have_their_nearest_numbers() {
     let codes = |rounding: &str, to: &str, values: &[&str]| -> Vec<Option<u8>> {
         let rules = format!(r#", "rounding": "{rounding}", "out_of_range": "clamp""#);
