@@ -164,8 +164,9 @@ fn parse_type(value: &RawValue) -> Result<DataType, FormatError> {
 /// The names of the dimensions in the attribute `axes`, which has them from the fastest one, if it is a list of as many
 /// different names.
 fn axes(root: &Members<'_>, rank: usize) -> Option<Vec<Option<String>>> {
-    let Ok(Json::Array(items)) = Json::of(root.get("axes")?) else {
-        return None;
+    let items = match Json::of(root.get("axes")?) {
+        Ok(Json::Array(items)) if items.len() == rank => items,
+        _ => return None,
     };
     let names = items.into_iter().rev();
     let names = names.map(|item| json::string(item, "a name").ok());
@@ -174,7 +175,7 @@ fn axes(root: &Members<'_>, rank: usize) -> Option<Vec<Option<String>>> {
         let mut before = names.iter().take(i);
         !name.is_empty() && before.all(|other| other != name)
     });
-    (names.len() == rank && are_distinct).then(|| names.into_iter().map(Some).collect())
+    are_distinct.then(|| names.into_iter().map(Some).collect())
 }
 
 /// The codecs of blocks. A v3 document spells them with two transposes: the first gives the axes the order of N5, and the
