@@ -19,6 +19,8 @@
 
 mod number;
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::value::RawValue;
 
 use super::dialect::Dialect;
@@ -256,16 +258,20 @@ fn record(
 ) -> Result<Vec<u8>, FormatError> {
     let size = element.size()?;
     FormatError::check_limit("the size of a structured element", size, MAX_RECORD_BYTES)?;
-    let is_stray = |name: &str| fields.iter().all(|field| field.name != name);
-    if let Some((stray, _)) = members.iter().find(|(name, _)| is_stray(name)) {
+    let names: HashSet<&str> = fields.iter().map(|field| &*field.name).collect();
+    if let Some((stray, _)) = members.iter().find(|(name, _)| !names.contains(name)) {
         let problem = "the data type has no such field";
         return Err(FormatError::document(stray, problem));
     }
+    // As in `Members::get`, the last one counts where there are several.
+    let values: HashMap<&str, &RawValue> = members.iter().collect();
     let mut bytes = Vec::new();
     let mut end = 0_usize;
     for field in fields {
-        let encoded = |value| encode(&field.element, value, Dialect::V3);
-        bytes.extend(members.read(&field.name, encoded)?);
+        let name = &*field.name;
+        let value = values.get(name).ok_or_else(|| json::missing(name))?;
+        let encoded = encode(&field.element, value, Dialect::V3);
+        bytes.extend(encoded.map_err(|error| error.within(name))?);
         // The sum cannot overflow, because it is at most `size`.
         end += usize::try_from(field.element.size()?).unwrap_or(0);
         bytes.resize(end, 0);

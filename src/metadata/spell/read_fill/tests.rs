@@ -226,6 +226,7 @@ fn v3_records_follow_the_stored_order() {
     for (dtype, value, little, big) in [
         (pairs, r#""AQIH""#, "010207", "020107"),
         (pairs, r#"{"b": 7, "a": 513}"#, "010207", "020107"),
+        (pairs, r#"{"a": 1, "b": 7, "a": 513}"#, "010207", "020107"),
         (
             nested,
             r#"{"p": {"x": 1, "s": "YQ=="}, "q": [1, 0]}"#,
