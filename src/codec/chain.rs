@@ -27,7 +27,10 @@ pub(crate) use parts::{Parts, PartsPlace};
 
 use super::{
     ArrayToArray, ArrayToBytes, BytesToBytes, ShardingCodec, Transpose,
-    array_to_array::IntermediateArray, bytes, bytes_to_bytes::with_limits, decoded::expect_length,
+    array_to_array::IntermediateArray,
+    bytes,
+    bytes_to_bytes::with_limits,
+    decoded::{expect_length, owned},
 };
 use crate::{
     buffers::zeroed,
@@ -195,7 +198,7 @@ impl CodecChain {
     /// # Errors
     /// Wrong bytes, or more of them than `limit`.
     pub fn undo_bytes_to_bytes(&self, encoded: &[u8], limit: u64) -> Result<Vec<u8>, FormatError> {
-        Ok(undo(&self.bytes_to_bytes, encoded, limit)?.into_owned())
+        owned(undo(&self.bytes_to_bytes, encoded, limit)?)
     }
 
     /// The maximum length of what the array-to-bytes codec encodes a chunk of `decoded_len` bytes

@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 
-use crate::{buffers::with_room, error::FormatError};
+use crate::{
+    buffers::{NoMemory, with_room},
+    error::FormatError,
+};
 
 /// The outcome of decoding a whole input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +38,18 @@ pub(super) fn owned(bytes: Cow<'_, [u8]>) -> Result<Vec<u8>, FormatError> {
             Ok(out)
         }
     }
+}
+
+/// Appends `bytes` to `out`.
+///
+/// # Errors
+/// No memory for them.
+pub(super) fn append(out: &mut Vec<u8>, bytes: &[u8]) -> Result<(), FormatError> {
+    out.try_reserve(bytes.len()).map_err(|_| NoMemory {
+        needed: bytes.len(),
+    })?;
+    out.extend_from_slice(bytes);
+    Ok(())
 }
 
 /// Checks that the length that `codec` was given is the expected one.

@@ -21,6 +21,7 @@ use super::{
     strided::{StridedAxes, StridedAxis, c_strides, walk},
 };
 use crate::{
+    buffers::zeroed,
     dtype::FillValue,
     error::FormatError,
     grid::{self, Dims},
@@ -113,7 +114,9 @@ impl ShardingCodec {
                         .decode(&inner, encoded, out.unwrap_or_default())?;
                 }
                 Some(encoded) => {
-                    scratch.resize(places.inner_len, 0);
+                    if scratch.len() != places.inner_len {
+                        scratch = zeroed(places.inner_len)?;
+                    }
                     self.codecs.decode(&inner, encoded, &mut scratch)?;
                     places.scatter(&scratch, start, out);
                 }

@@ -14,7 +14,7 @@ use super::{
     ArrayToArray, ArrayToBytes, ChunkSpec, CodecChain, ShardingCodec, Transpose, VariableLength,
     array_to_array::IntermediateArray,
     chain::{intermediate_arrays, undo},
-    decoded::owned,
+    decoded::{append, owned},
     sharding::InnerRuns,
     variable::{POSITION_BYTES, VariableItems, framed},
 };
@@ -44,9 +44,9 @@ impl CodecChain {
                 codec.check(&bytes, elements(spec.shape)?)?;
                 return match codec {
                     VariableLength::Categories { code_size } => {
-                        self.order_back(spec, code_size, bytes.into_owned())
+                        self.order_back(spec, code_size, owned(bytes)?)
                     }
-                    _ => Ok(bytes.into_owned()),
+                    _ => owned(bytes),
                 };
             }
         }
@@ -107,7 +107,7 @@ impl CodecChain {
             }
             ArrayToBytes::VariableLength(codec) if codec.has_items() => {
                 let bytes = undo(&self.bytes_to_bytes, encoded, limit)?;
-                VariableItems::new(*codec, bytes.into_owned(), elements(last.shape)?)?
+                VariableItems::new(*codec, owned(bytes)?, elements(last.shape)?)?
             }
             other => return Err(FormatError::encoded(other.name(), "no items with lengths")),
         };
@@ -241,14 +241,14 @@ fn items_of_shard(
             for position in chunk.positions.as_chunks_mut::<POSITION_BYTES>().0 {
                 *position = (u64::from_le_bytes(*position) + end).to_le_bytes();
             }
-            items.pool.append(&mut chunk.pool);
+            append(&mut items.pool, &chunk.pool)?;
             to.scatter(&chunk.positions, start, &mut items.positions);
             continue;
         }
         if absent.is_none() {
             let element =
                 framed(spec.fill.bytes()).ok_or_else(|| refused("a fill value too long"))?;
-            items.pool.extend(element);
+            append(&mut items.pool, &element)?;
         }
         let position =
             absent.get_or_insert_with(|| FillValue::new(end.to_le_bytes().to_vec(), true));

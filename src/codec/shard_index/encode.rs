@@ -2,6 +2,7 @@
 
 use super::{IndexLayout, NAME, ShardEntry};
 use crate::buffers::zeroed;
+use crate::codec::decoded::append;
 use crate::dtype::ByteOrder;
 use crate::error::FormatError;
 
@@ -36,7 +37,7 @@ impl IndexLayout {
         for _ in 0..self.n_checksums {
             // Each covers those before it, too.
             let checksum = crc32c::crc32c(&index);
-            index.extend_from_slice(&checksum.to_le_bytes());
+            append(&mut index, &checksum.to_le_bytes())?;
         }
         Ok(index)
     }

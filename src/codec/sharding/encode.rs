@@ -8,6 +8,7 @@
 
 use super::{ChunkSpec, IndexLocation, ShardingCodec, refused};
 use crate::buffers::zeroed;
+use crate::codec::decoded::append;
 use crate::codec::{Losses, ShardEntry};
 use crate::error::FormatError;
 
@@ -46,10 +47,7 @@ impl ShardingCodec {
                 offset: shard.len() as u64,
                 nbytes: encoded.len() as u64,
             }));
-            shard
-                .try_reserve(encoded.len())
-                .map_err(|_| refused("no memory for the shard"))?;
-            shard.extend_from_slice(&encoded);
+            append(&mut shard, &encoded)?;
         }
         let index = self.index.encode(&entries)?;
         match self.location {
@@ -59,7 +57,7 @@ impl ShardingCodec {
                 room.ok_or_else(|| refused("an index of another length"))?
                     .copy_from_slice(&index);
             }
-            IndexLocation::End => shard.extend_from_slice(&index),
+            IndexLocation::End => append(&mut shard, &index)?,
         }
         Ok(shard)
     }
