@@ -184,7 +184,11 @@ impl CodecChain {
                 Ok(())
             }
             (codec, _) => {
-                let limit = codec.encoded_limit(out.len() as u64, spec.dtype.item_size);
+                let limit = if self.may_have_gaps() {
+                    u64::MAX
+                } else {
+                    codec.encoded_limit(out.len() as u64, spec.dtype.item_size)
+                };
                 let array_bytes = undo(&self.bytes_to_bytes, encoded, limit)?;
                 codec.decode(spec, &array_bytes, out)
             }
@@ -273,6 +277,12 @@ impl CodecChain {
             ArrayToBytes::Sharding(sharding) => Some(sharding),
             _ => None,
         }
+    }
+
+    /// Whether encoded chunks may be of any length: a shard, between whose inner chunks there may be gaps. Where other
+    /// codecs encode the whole shard, its length is bounded, because they are undone in memory.
+    pub fn may_have_gaps(&self) -> bool {
+        self.sharding().is_some() && self.bytes_to_bytes.is_empty()
     }
 
     /// The first bytes-to-bytes codec, which is undone last, and the others; `None` when there is

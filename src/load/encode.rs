@@ -37,16 +37,19 @@ impl ChunkLayout {
     }
 
     /// Checks the length of an encoded chunk, in bytes, before memory is taken for it. A decoded chunk has
-    /// no more than `max_chunk_bytes`.
+    /// no more than `max_chunk_bytes`, and neither has a shard that has gaps.
     ///
     /// # Errors
     /// [`FormatError::TooLarge`]: no codec doubles the length of the bytes that it encodes, so a longer chunk is
-    /// damaged.
+    /// damaged, or a shard is too long to be read as a whole.
     pub fn check_encoded_len(&self, len: u64, max_chunk_bytes: u64) -> Result<(), FormatError> {
         let decoded = self.longest_decoded_len();
         let array_bytes =
             decoded.map_or(max_chunk_bytes, |len| self.chain().array_bytes_limit(len));
-        let most = array_bytes.saturating_mul(2).saturating_add(1 << 20);
+        let mut most = array_bytes.saturating_mul(2).saturating_add(1 << 20);
+        if self.chain().may_have_gaps() {
+            most = most.max(max_chunk_bytes);
+        }
         FormatError::check_limit("the length of an encoded chunk", len, most)
     }
 

@@ -137,6 +137,31 @@ fn shards_of_zarr_python() {
 }
 
 #[test]
+fn shards_may_have_long_gaps() {
+    let inner = || sharded(&[2], &[2], plain(ByteOrder::Little), IndexLocation::End);
+    let gaps = |n: usize, bytes: [u8; 4]| {
+        let mut shard = vec![0xee; n];
+        shard.extend(bytes);
+        let start = n as u64;
+        shard.extend(checksummed(le(&[start, 2, start + 2, 2])));
+        shard
+    };
+    let shard = gaps(10_000, [1, 2, 3, 4]);
+    let chain = as_chain(inner());
+    assert_eq!(decode(&chain, &[4], 1, &[0], &shard).unwrap(), [1, 2, 3, 4]);
+    let nested = as_chain(sharded(&[4], &[1], chain.clone(), IndexLocation::End));
+    let length = shard.len() as u64;
+    let whole = [shard.clone(), checksummed(le(&[0, length]))].concat();
+    assert_eq!(
+        decode(&nested, &[4], 1, &[0], &whole).unwrap(),
+        [1, 2, 3, 4]
+    );
+    let summed = checksummed(shard);
+    let bounded = decode(&with_crc(chain), &[4], 1, &[0], &summed);
+    assert!(bounded.is_err(), "a codec encodes the whole shard");
+}
+
+#[test]
 fn transposes_in_and_around_a_shard() {
     // uint8 1..=24 as 4 x 6, inner chunks 2 x 3 stored transposed: the first is 1 7 2 8 3 9.
     let mut inner = plain(ByteOrder::Little);

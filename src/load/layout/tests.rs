@@ -4,6 +4,10 @@ use super::*;
 use crate::metadata::{NodeMetadata, v3};
 
 fn layout(data_type: &str, fill_value: &str, codecs: &str) -> ChunkLayout {
+    ChunkLayout::new(&array(data_type, fill_value, codecs), Shards::Expand).unwrap()
+}
+
+fn array(data_type: &str, fill_value: &str, codecs: &str) -> ArrayMetadata {
     let text = format!(
         r#"{{"zarr_format": 3, "node_type": "array", "shape": [5], "data_type": {data_type},
         "chunk_grid": {{"name": "regular", "configuration": {{"chunk_shape": [3]}}}},
@@ -12,7 +16,7 @@ fn layout(data_type: &str, fill_value: &str, codecs: &str) -> ChunkLayout {
     let Ok(NodeMetadata::Array(array)) = v3::parse(text.as_bytes()) else {
         panic!("{text}");
     };
-    ChunkLayout::new(&array, Shards::Expand).unwrap()
+    *array
 }
 
 fn absent(layout: &ChunkLayout) -> Vec<u8> {
@@ -61,4 +65,22 @@ fn inner_chunks_have_the_filters_in_front_of_the_sharding_codec() {
     let mut out = [0; 4];
     layout.chain().decode(&spec, &[200], &mut out).unwrap();
     assert_eq!(out, [200, 0, 0, 0]);
+}
+
+#[test]
+fn shards_with_gaps_are_as_long_as_any_chunk() {
+    const MOST: u64 = 1 << 24;
+    let sharding = |after: &str| {
+        let codecs = format!(
+            r#"[{{"name": "sharding_indexed", "configuration": {{"chunk_shape": [1], "codecs": ["bytes"],
+                "index_codecs": [{{"name": "bytes", "configuration": {{"endian": "little"}}}}]}}}}{after}]"#
+        );
+        let metadata = array("\"uint8\"", "0", &codecs);
+        ChunkLayout::new(&metadata, Shards::Keep).unwrap()
+    };
+    let shard = sharding("");
+    assert!(shard.check_encoded_len(MOST, MOST).is_ok());
+    assert!(shard.check_encoded_len(MOST + 1, MOST).is_err());
+    let compressed = sharding(r#", "gzip""#);
+    assert!(compressed.check_encoded_len(MOST, MOST).is_err());
 }
