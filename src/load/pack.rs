@@ -73,7 +73,8 @@ impl Loader {
     /// `changed` are new, and the others are those of `old`, if there was a shard. Returns the number of slots that are
     /// not empty; if it is 0, the shard need not be kept.
     ///
-    /// If all inner chunks inside the array are new, the old shard is not read, so its index may be wrong.
+    /// The old shard keeps its inner chunks outside of the array, which may have become smaller, or be larger by a later
+    /// document. If all inner chunks inside the array are new, the index of the old shard may be wrong.
     ///
     /// # Errors
     /// [`Error::Chunk`] when the index of the old shard is wrong, [`Error::Store`] when it cannot be
@@ -204,10 +205,9 @@ impl Packer<'_> {
             let slot = slot.ok_or_else(|| self.outside())?;
             by_slot.entry(slot).or_default().push((indices, new));
         }
-        let is_complete = self.is_complete(level, first, changed);
-        let mut index = match (&self.locator, old) {
-            (Some(locator), Some(old)) if !is_complete => Some(locator.index(number, old, first)?),
-            _ => None,
+        let mut index = match old {
+            Some(old) => self.old_index((number, level), old, first, changed)?,
+            None => None,
         };
         let layout = if let Some(index) = &index {
             index.layout()?.clone()
@@ -340,21 +340,51 @@ impl Packer<'_> {
         Some(shown.iter().map(|axis| axis.first).collect())
     }
 
-    /// Whether all shown chunks inside the array that are in a shard are `changed`. It is the shard of `level` that
-    /// begins with the shown chunk `first`. A shard outside of the array is never complete.
-    fn is_complete(&self, level: &ShardLevel, first: &[u64], changed: &Changed<'_>) -> bool {
-        let layout = self.array.layout();
-        let grid = layout.shown_grid();
-        let Some(shown) = layout.shown_in_shard(level, first) else {
-            return false;
+    /// The index of the old shard of nesting level `number`, which begins with the shown chunk `first`; `None` if no inner
+    /// chunk of the old shard is kept.
+    fn old_index(
+        &self,
+        (number, level): (usize, &ShardLevel),
+        old: Slice,
+        first: &[u64],
+        changed: &Changed<'_>,
+    ) -> Result<Option<ShardIndex>, Error> {
+        let Some(locator) = &self.locator else {
+            return Ok(None);
         };
+        let (n_whole, n_inside) = self.counts(level, first)?;
+        if changed.len() as u64 >= n_whole {
+            return Ok(None);
+        }
+        let grid = self.array.layout().shown_grid();
+        let changed = changed.iter().filter(|(indices, _)| grid.contains(indices));
+        let is_complete = n_inside > 0 && changed.count() as u64 >= n_inside;
+        match locator.index(number, old, first) {
+            Ok(index) => Ok(Some(index)),
+            // A shard whose index is wrong has no inner chunks that could be kept.
+            Err(Error::Chunk {
+                error: FormatError::Encoded { .. },
+                ..
+            }) if is_complete => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The number of shown chunks in the shard of `level` that begins with the shown chunk `first`, and how many of them
+    /// are inside the array.
+    fn counts(&self, level: &ShardLevel, first: &[u64]) -> Result<(u64, u64), Error> {
+        let layout = self.array.layout();
+        let shown = layout.shown_in_shard(level, first);
+        let shown = shown.ok_or_else(|| self.outside())?;
+        let whole = shown.iter().map(|axis| axis.count);
         let inside = shown
             .iter()
-            .zip(grid.counts())
+            .zip(layout.shown_grid().counts())
             .map(|(axis, whole)| axis.count.min(whole.saturating_sub(axis.first)));
-        let n_inside = inside.fold(1, u64::saturating_mul);
-        let changed = changed.iter().filter(|(indices, _)| grid.contains(indices));
-        n_inside > 0 && changed.count() as u64 >= n_inside
+        Ok((
+            whole.fold(1, u64::saturating_mul),
+            inside.fold(1, u64::saturating_mul),
+        ))
     }
 
     fn error(&self, error: FormatError) -> Error {

@@ -107,6 +107,18 @@ pub(super) fn put(inner: &InnerChunk, value: u8) {
     put.unwrap();
 }
 
+/// Writes the document of that array with this shape to the store in `folder`.
+fn write_document(folder: &tempfile::TempDir, shape: &str) {
+    let document = DOCUMENT.replace("\"shape\": [8, 2]", &format!("\"shape\": {shape}"));
+    fs::write(folder.path().join("a/zarr.json"), document).unwrap();
+}
+
+/// The store in `folder`, after the array got this shape.
+fn of_shape(folder: &tempfile::TempDir, shape: &str) -> Mounted {
+    write_document(folder, shape);
+    Mounted::new(folder.path(), Durability::Never)
+}
+
 /// An empty store with that array.
 fn store() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -170,26 +182,21 @@ fn nothing_is_staged_for_a_shard_that_is_a_symbolic_link() {
 #[test]
 fn inner_chunks_outside_of_an_array_that_has_become_smaller_can_be_erased() {
     let folder = store();
-    let of_shape = |shape: &str| {
-        let document = DOCUMENT.replace("\"shape\": [8, 2]", &format!("\"shape\": {shape}"));
-        fs::write(folder.path().join("a/zarr.json"), document).unwrap();
-        Mounted::new(folder.path(), Durability::Never)
-    };
-    let large = of_shape("[16, 2]");
+    let large = of_shape(&folder, "[16, 2]");
     for slot in 0..32 {
         put(&large.inner(slot), 7);
     }
     large.staging().finish();
     drop(large);
     // One shard is partly inside, and one is outside.
-    let small = of_shape("[3, 2]");
+    let small = of_shape(&folder, "[3, 2]");
     for slot in [7, 15, 16, 31] {
         small.inner(slot).erase().unwrap();
     }
     assert!(small.inner(31).erase().is_err());
     small.staging().finish();
     drop(small);
-    let large = of_shape("[16, 2]");
+    let large = of_shape(&folder, "[16, 2]");
     let erased: Vec<_> = (0..32)
         .filter(|slot| large.bytes(*slot).is_none())
         .collect();
@@ -291,4 +298,26 @@ fn inner_chunks_of_a_deleted_journal_are_counted_apart() {
     assert_eq!((staging.n_parts(), staging.n_deleted()), (1, 0));
     fs::remove_dir_all(folder.path().join(".zarr-mount")).unwrap();
     assert_eq!((staging.n_parts(), staging.n_deleted()), (1, 1));
+}
+
+#[test]
+fn the_pack_of_a_resized_array_keeps_the_inner_chunks_of_its_larger_shape() {
+    let folder = store();
+    let large = of_shape(&folder, "[8, 2]");
+    put(&large.inner(15), 7);
+    large.staging().finish();
+    drop(large);
+    let mounted = of_shape(&folder, "[3, 2]");
+    // Programs have opened all chunks, and another one makes the array larger before they are written.
+    let opened = [0, 1, 2, 3, 4, 5].map(|slot| mounted.inner(slot));
+    write_document(&folder, "[8, 2]");
+    for inner in &opened {
+        put(inner, 8);
+    }
+    mounted.staging().settle(opened[0].shard()).unwrap();
+    assert_eq!(mounted.staging().n_parts(), 0);
+    drop((opened, mounted));
+    let large = Mounted::new(folder.path(), Durability::Never);
+    let found: Vec<_> = (0..16).filter_map(|slot| large.bytes(slot)).collect();
+    assert_eq!(found.concat(), [8, 8, 8, 8, 8, 8, 7]);
 }

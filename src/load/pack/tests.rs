@@ -225,6 +225,26 @@ fn a_wrong_index_is_an_error_unless_all_chunks_are_new() {
 }
 
 #[test]
+fn chunks_outside_of_the_array_are_kept() {
+    for number in 0..ARRAYS.len() {
+        let (large, small) = (fixture(number, [16, 16]), fixture(number, [3, 2]));
+        let stored = |fixture: &Fixture| {
+            let slice = Slice::of_object(fixture.old().unwrap(), "a shard".into());
+            slice.read_all().unwrap()
+        };
+        let mut expected = all(&large, 1);
+        large.pack(&expected).unwrap();
+        small.store.insert(Fixture::key(), stored(&large));
+        let inside = all(&small, 2);
+        assert!(inside.len() < expected.len(), "{number}");
+        small.pack(&inside).unwrap();
+        large.store.insert(Fixture::key(), stored(&small));
+        expected.extend(inside);
+        assert_eq!(large.shown(), expected, "{number}");
+    }
+}
+
+#[test]
 fn bytes_that_several_entries_share_are_not_multiplied() {
     let fixture = fixture(2, [16, 12]);
     let entry: Vec<u8> = [0_u64, 40].into_iter().flat_map(u64::to_le_bytes).collect();
