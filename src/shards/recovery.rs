@@ -13,7 +13,7 @@ use super::Staging;
 use super::shard::{Base, Slots, StagedPart, StagedShard};
 use crate::error::Error;
 use crate::grid::Dims;
-use crate::hierarchy::{ArrayNode, Node};
+use crate::hierarchy::{ArrayNode, BrokenKind, Node};
 use crate::load::{ChunkedArray, Shards};
 use crate::store::{Key, LeftJournal, NewFile, PartContent, StoreError};
 
@@ -243,11 +243,21 @@ impl Staging {
         })
     }
 
-    /// Finds the array that has the object at `key` as a shard or a chunk; `None` when no array has it.
+    /// Finds the array that has the object at `key` as a shard or a chunk; `None` when no array has it. The object may lie
+    /// outside of the array, if the array has become smaller.
+    ///
+    /// # Errors
+    /// [`Error::Metadata`] when the document above the object cannot be used, so that it may be the document of the
+    /// array; [`Error::Store`].
     pub(super) fn place_of(&self, key: &Key) -> Result<Option<Place>, Error> {
         for prefix in key.parent().with_ancestors() {
-            let Node::Array(node) = self.hierarchy.node(&prefix)? else {
-                continue;
+            let node = match self.hierarchy.node(&prefix)? {
+                Node::Array(node) => node,
+                Node::Broken(broken) if broken.kind != BrokenKind::Group => {
+                    let (document, error) = (&broken.document.key, broken.error.clone());
+                    return Err(Error::in_document(document, error));
+                }
+                Node::Group(_) | Node::Implicit | Node::Broken(_) => continue,
             };
             let name = prefix.strip(key.as_bytes()).unwrap_or_default();
             let metadata = &node.metadata;
@@ -259,16 +269,15 @@ impl Staging {
                 return Ok(None);
             };
             if !layout.is_sharded() {
-                let is_inside = layout.shown_grid().contains(&stored);
-                return Ok(is_inside.then_some(Place::Whole(node)));
+                return Ok(Some(Place::Whole(node)));
             }
-            let shown = layout.shown_in(&stored);
-            let first = shown.map(|axes| axes.iter().map(|axis| axis.first).collect::<Dims>());
-            let first = first.filter(|first| layout.shown_grid().contains(first));
-            return Ok(first.map(|first| {
-                let array = Arc::new(array);
-                Place::Shard(ShardPlace { node, array, first })
-            }));
+            let Some(shown) = layout.shown_in(&stored) else {
+                let problem = "its array lists the lengths of its chunks, and none of this one";
+                return Err(StoreError::problem(key, problem).into());
+            };
+            let first = shown.iter().map(|axis| axis.first).collect();
+            let array = Arc::new(array);
+            return Ok(Some(Place::Shard(ShardPlace { node, array, first })));
         }
         Ok(None)
     }

@@ -321,3 +321,67 @@ fn the_pack_of_a_resized_array_keeps_the_inner_chunks_of_its_larger_shape() {
     let found: Vec<_> = (0..16).filter_map(|slot| large.bytes(slot)).collect();
     assert_eq!(found.concat(), [8, 8, 8, 8, 8, 8, 7]);
 }
+
+/// The store after the inner chunks 0 and 16 were written, and their removal was journaled, but not packed. They are in
+/// two shards.
+fn with_journaled_removals() -> tempfile::TempDir {
+    let folder = store();
+    let large = of_shape(&folder, "[16, 2]");
+    let chunks = [0, 16].map(|slot| large.inner(slot));
+    for chunk in &chunks {
+        put(chunk, 7);
+    }
+    large.staging().settle_below(&Prefix::root()).unwrap();
+    for chunk in &chunks {
+        chunk.erase().unwrap();
+    }
+    folder
+}
+
+#[test]
+fn removals_outside_of_an_array_that_has_become_smaller_are_recovered() {
+    let folder = with_journaled_removals();
+    let small = of_shape(&folder, "[3, 2]");
+    let expected = Recovered {
+        packed: 2,
+        ..Recovered::default()
+    };
+    assert_eq!(small.staging().recover().unwrap(), expected);
+    drop(small);
+    let large = of_shape(&folder, "[16, 2]");
+    assert_eq!([large.bytes(0), large.bytes(16)], [None, None]);
+    assert!(!folder.path().join("a/c/1/0").exists());
+}
+
+#[test]
+fn removals_wait_in_their_journals_while_the_document_cannot_be_used() {
+    let folder = with_journaled_removals();
+    let mounted = Mounted::new(folder.path(), Durability::Never);
+    fs::write(folder.path().join("a/zarr.json"), "{").unwrap();
+    let left = Recovered {
+        left: 2,
+        ..Recovered::default()
+    };
+    assert_eq!(mounted.staging().recover().unwrap(), left);
+    drop(mounted);
+    let mounted = of_shape(&folder, "[16, 2]");
+    let packed = Recovered {
+        packed: 2,
+        ..Recovered::default()
+    };
+    assert_eq!(mounted.staging().recover().unwrap(), packed);
+    assert_eq!([mounted.bytes(0), mounted.bytes(16)], [None, None]);
+}
+
+#[test]
+fn removals_of_an_array_that_was_removed_are_forgotten() {
+    let folder = with_journaled_removals();
+    let mounted = Mounted::new(folder.path(), Durability::Never);
+    fs::remove_file(folder.path().join("a/zarr.json")).unwrap();
+    let packed = Recovered {
+        packed: 2,
+        ..Recovered::default()
+    };
+    assert_eq!(mounted.staging().recover().unwrap(), packed);
+    assert_eq!(mounted.staging().recover().unwrap(), Recovered::default());
+}
