@@ -295,7 +295,10 @@ impl FileState {
             Encoded::AsShown if !target.is_part() => target.put_draft(self.draft()?)?,
             encoded => {
                 let draft = self.phase.draft().ok_or(Error::Stale)?;
-                target.put(encoded.bytes(shown), draft, self.stored.as_ref())?
+                let stored = self.stored.as_ref();
+                let (change, removal) = target.put(encoded.bytes(shown), draft, stored)?;
+                self.removal = removal;
+                change
             }
         };
         // The kernel has pages of the written bytes, but the store has rounded ones.

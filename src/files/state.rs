@@ -14,6 +14,7 @@ use super::saving::SavingSlot;
 use super::target::Target;
 use super::{HandleAccess, HandleId, Writing, is_replaced_whole};
 use crate::error::Error;
+use crate::shards::Removal;
 use crate::store::{
     Draft, FileChange, Key, NewAttributes, ObjectMeta, Refusal, StoreError, StoredFile, Version,
 };
@@ -30,6 +31,8 @@ pub(super) struct FileState {
     /// The object of the store; `None` if there is none, or none yet. Its attributes are those that it had when the
     /// kernel's pages were last known to be right.
     pub(super) stored: Option<StoredFile>,
+    /// The removal of the inner chunk of a shard, if the last draft had only fill values.
+    pub(super) removal: Option<Removal>,
     /// Whether the kernel may have pages that are not those of the object.
     pub(super) has_wrong_pages: bool,
     /// Whether the fingerprint of a file with a form is one of this mount, because the mount has
@@ -67,6 +70,7 @@ impl FileState {
             form: None,
             phase: Phase::Clean(Clean::default()),
             stored,
+            removal: None,
             has_wrong_pages: false,
             is_own: false,
             saving: SavingSlot::default(),

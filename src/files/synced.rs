@@ -58,10 +58,11 @@ impl KeyFile {
                 return self.after_failure(error, audience);
             }
         }
-        let (name, form, stored) = (
+        let (name, form, stored, removal) = (
             (state.name.last().clone(), state.key().is_some()),
             state.form.clone(),
             state.stored.clone(),
+            state.removal,
         );
         let is_scratch = state.phase.state() == OpenState::Scratch;
         // The disk may be slow, and the state of the file is no longer needed.
@@ -79,7 +80,7 @@ impl KeyFile {
             .map(|form| form.objects());
         match objects.transpose()?.flatten() {
             Some(objects) => sync_objects(writing, objects.keys()),
-            None => target.sync(stored.as_ref(), is_named),
+            None => target.sync(stored.as_ref(), removal, is_named),
         }
     }
 }

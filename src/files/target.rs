@@ -9,7 +9,7 @@ use super::draft_file::DraftFile;
 use super::form::Form;
 use super::objects::Objects;
 use crate::error::Error;
-use crate::shards::{Change, InnerChunk};
+use crate::shards::{Change, InnerChunk, Removal};
 use crate::store::{DirWriter, Key, NewFile, ObjectMeta, Refusal, StoreError, StoredFile, Version};
 
 /// The object of a file.
@@ -145,13 +145,13 @@ impl<'t> Target<'t> {
     }
 
     /// Makes `bytes` the object, with the attributes of the draft; `None` erases the object, which was opened as
-    /// `stored`.
+    /// `stored`. Also returns the removal of an inner chunk, for [`Target::sync`].
     pub(super) fn put(
         &self,
         bytes: Option<&[u8]>,
         draft: &FileDraft,
         stored: Option<&StoredFile>,
-    ) -> Result<Change<StoredFile>, Error> {
+    ) -> Result<(Change<StoredFile>, Option<Removal>), Error> {
         let (writer, replaces) = (self.writer, draft.replaces);
         if let Some(inner) = self.inner() {
             let last = draft.bytes.last_write();
@@ -164,15 +164,16 @@ impl<'t> Target<'t> {
         }
         let Some(bytes) = bytes else {
             let is_erased = writer.erase_unsynced(self.key, replaces)?;
-            return Ok(if is_erased {
+            let change = if is_erased {
                 Change::Done(None)
             } else {
                 Change::Conflict
-            });
+            };
+            return Ok((change, None));
         };
         writer.make_parents(self.key)?;
         let mut new = (draft.bytes).encoded(writer, (self.key, bytes), draft.has_times)?;
-        Ok(writer.commit(self.key, &mut new, replaces)?.into())
+        Ok((writer.commit(self.key, &mut new, replaces)?.into(), None))
     }
 
     /// Makes the name of a committed object survive a loss of power, if closing a file does so.
@@ -184,11 +185,17 @@ impl<'t> Target<'t> {
         Ok(self.writer.sync_closed(self.key)?)
     }
 
-    /// Makes the object, which is open as `stored`, and its name survive a loss of power. For a file that has lost its
-    /// name (`is_named`), only its journal is synced.
-    pub(super) fn sync(&self, stored: Option<&StoredFile>, is_named: bool) -> Result<(), Error> {
+    /// Makes the object, which is open as `stored` or was erased by `removal`, and its name survive a loss of power. For
+    /// a file that has lost its name (`is_named`), only its journal is synced.
+    pub(super) fn sync(
+        &self,
+        stored: Option<&StoredFile>,
+        removal: Option<Removal>,
+        is_named: bool,
+    ) -> Result<(), Error> {
         if let Some(inner) = self.inner() {
-            return inner.sync(stored.filter(|_| is_named));
+            let (stored, removal) = (stored.filter(|_| is_named), removal.filter(|_| is_named));
+            return inner.sync(stored, removal);
         }
         // The commit may have removed a journal of an earlier mount, which must not come back.
         self.writer.sync_removed_journals()?;

@@ -49,6 +49,7 @@ pub(crate) use object::ChunkObject;
 use packed::PackedShards;
 use packer::Packer;
 pub(crate) use packer::join_other;
+pub(crate) use put::Removal;
 pub use recovery::Recovered;
 use recovery::RecoveryCounters;
 use shard::StagedShard;

@@ -57,7 +57,7 @@ fn done(seed: u64, durability: Durability, lacking: Lacking) -> Done {
                 }
             }
             7 => {
-                inner.sync(None).unwrap();
+                inner.sync(None, None).unwrap();
                 histories[slot].sync();
             }
             _ => mounted.staging().settle(inner.shard()).unwrap(),

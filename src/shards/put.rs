@@ -22,9 +22,14 @@ struct Replaced {
     in_shard: PartContent,
 }
 
+/// The removal of an inner chunk that was staged, by the number of its part.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Removal(u64);
+
 impl InnerChunk {
     /// Stages the encoded bytes of the chunk, or its removal, if the chunk has the content that `replaces` allows,
-    /// which was opened as `stored`. A new shard gets the mode and the owner of `maker`.
+    /// which was opened as `stored`. A new shard gets the mode and the owner of `maker`. Also returns the removal, for
+    /// [`InnerChunk::sync`].
     ///
     /// # Errors
     /// [`Error::Store`] when the journal cannot be written; as [`InnerChunk::find`].
@@ -33,7 +38,7 @@ impl InnerChunk {
         bytes: Option<&[u8]>,
         (replaces, stored): (Replaces, Option<&StoredFile>),
         (mtime, maker): (SystemTime, NewFile),
-    ) -> Result<Change<StoredFile>, Error> {
+    ) -> Result<(Change<StoredFile>, Option<Removal>), Error> {
         let staging = &self.staging;
         loop {
             let shard = staging.shard_of(self, maker)?;
@@ -73,7 +78,7 @@ impl InnerChunk {
             let appended = append();
             let Ok(Some(part)) = appended else {
                 staging.unregister_if_empty(&shard, &mut state);
-                return appended.map(|_| Change::Conflict);
+                return appended.map(|_| (Change::Conflict, None));
             };
             let found = self.staged(&part, state.shown)?;
             let stored = found.map(|found| found.stored_file()).transpose()?;
@@ -83,7 +88,8 @@ impl InnerChunk {
                 staging.packer.wake_for_all();
             }
             (staging.packer).wake(staging, is_complete.then(|| Arc::clone(&shard)));
-            return Ok(Change::Done(stored));
+            let removal = bytes.is_none().then_some(Removal(part.number));
+            return Ok((Change::Done(stored), removal));
         }
     }
 
@@ -188,22 +194,29 @@ impl InnerChunk {
     }
 
     /// Packs the shard, if it has staged parts, and makes it survive a loss of power. The chunk was staged as `stored`,
-    /// or erased.
+    /// or by `removal`.
     ///
     /// # Errors
     /// [`StoreError::Changed`] when another program has changed the chunk, whose bytes stay; [`Error`] when the shard
     /// cannot be packed.
-    pub(crate) fn sync(&self, stored: Option<&StoredFile>) -> Result<(), Error> {
+    pub(crate) fn sync(
+        &self,
+        stored: Option<&StoredFile>,
+        removal: Option<Removal>,
+    ) -> Result<(), Error> {
         // Programs that write other chunks of the shard are likely to sync them, too.
         if self.staging.n_drafts(&self.key) > 0 {
             thread::sleep(GATHER);
         }
         self.staging.settle(&self.key)?;
         self.staging.writer.sync_removed_journals()?;
-        if let Some(stored) = stored
-            && stored.meta.version.tag == self.staging.tag
-            && self.staging.is_lost(stored.meta.version.inode)
-        {
+        let version = stored.map(|stored| stored.meta.version);
+        let staged = version.filter(|version| version.tag == self.staging.tag);
+        let number = match (version, removal) {
+            (Some(_), _) => staged.map(|version| version.inode),
+            (None, removal) => removal.map(|removal| removal.0),
+        };
+        if number.is_some_and(|number| self.staging.is_lost(number)) {
             return Err(StoreError::changed(&self.key).into());
         }
         let writer = &self.staging.writer;

@@ -228,11 +228,11 @@ fn a_sync_of_an_inner_chunk_waits_for_drafts_of_others() {
     let draft = other.begin_draft();
     assert_eq!(mounted.staging().n_drafts(first.shard()), 1);
     std::thread::scope(|scope| {
-        let syncs = scope.spawn(|| first.sync(None).unwrap());
+        let syncs = scope.spawn(|| first.sync(None, None).unwrap());
         put(&other, 7);
         drop(draft);
         syncs.join().unwrap();
-        other.sync(None).unwrap();
+        other.sync(None, None).unwrap();
     });
     assert_eq!(mounted.staging().n_drafts(first.shard()), 0);
     assert_eq!(
@@ -384,4 +384,29 @@ fn removals_of_an_array_that_was_removed_are_forgotten() {
     };
     assert_eq!(mounted.staging().recover().unwrap(), packed);
     assert_eq!(mounted.staging().recover().unwrap(), Recovered::default());
+}
+
+#[test]
+fn a_sync_gets_the_error_of_a_removal_that_is_lost() {
+    let folder = store();
+    let mounted = Mounted::new(folder.path(), Durability::Never);
+    let inner = mounted.inner(0);
+    put(&inner, 7);
+    mounted.staging().settle(inner.shard()).unwrap();
+    let when = (SystemTime::now(), inner.access_by_document().unwrap());
+    let (_, removal) = inner.put(None, (Replaces::Anything, None), when).unwrap();
+    assert!(removal.is_some());
+    // Another program writes the inner chunk.
+    let shard = folder.path().join("a/c/0/0");
+    let mut bytes = fs::read(&shard).unwrap();
+    let place = bytes.iter().position(|byte| *byte == 7).unwrap();
+    bytes[place] = 9;
+    fs::write(folder.path().join("new"), bytes).unwrap();
+    fs::rename(folder.path().join("new"), &shard).unwrap();
+    let synced = inner.sync(None, removal);
+    assert!(
+        matches!(synced, Err(Error::Store(StoreError::Changed { .. }))),
+        "{synced:?}"
+    );
+    assert_eq!(mounted.bytes(0), Some(vec![9]));
 }

@@ -472,12 +472,13 @@ def test_an_outsider_is_merged_by_slots(tmp_path, mount):
     assert writes["lost"] == 1
 
 
-def test_a_sync_gets_the_error_of_a_loss(tmp_path, mount):
+@pytest.mark.parametrize("value", [7.0, FILL])
+def test_a_sync_gets_the_error_of_a_loss(value, tmp_path, mount):
     store = make(tmp_path / "store")
     made = mount(store, "--rw", "--view", "chunks")
     file = os.open(made.path / "a/c/0/0", os.O_WRONLY)
     again = os.dup(file)
-    os.pwrite(file, np.full(INNER, 7.0).tobytes(), 0)
+    os.pwrite(file, np.full(INNER, value).tobytes(), 0)
     os.close(again)  # which stages it
     zarr.open_array(str(store / "a"), mode="r+")[0:4, 0:3] = 60
     with pytest.raises(OSError) as told:
