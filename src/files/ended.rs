@@ -87,17 +87,19 @@ impl FileState {
         };
         let mut shown = crate::buffers::zeroed(to_usize(len)?)?;
         self.read_draft(&mut shown)?;
+        let check = || match &form {
+            Some(form) => writing.check_current(&key, Some(&**form)),
+            None => Ok(()),
+        };
+        check()?;
         let encoded = match &form {
-            Some(form) => {
-                writing.check_current(&key, Some(&**form))?;
-                form.encode(&shown, self.stored.as_ref())?
-            }
+            Some(form) => form.encode(&shown, self.stored.as_ref())?,
             None => Encoded::AsShown,
         };
         if !encoded.changes_one_object() {
             return Ok(false);
         }
         let (bytes, stored) = (encoded.bytes(&shown), self.stored.as_ref());
-        writing.staging.keep_for_later(&key, bytes, stored)
+        writing.staging.keep_for_later(&key, bytes, stored, check)
     }
 }

@@ -9,9 +9,10 @@ use super::inner::{InnerChunk, content_of, content_of_slice};
 use super::shard::{Base, ShardState, StagedPart, StagedShard};
 use super::{Change, GATHER, MOST_JOURNALED, Staging};
 use crate::error::Error;
+use crate::hierarchy::ArrayNode;
 use crate::load::Slice;
 use crate::store::{
-    Durability, Journal, Key, NewFile, PartContent, Replaces, StoreError, StoredFile, Version,
+    Durability, Journal, NewFile, PartContent, Replaces, StoreError, StoredFile, Version,
 };
 
 /// The content that a new part of a shard replaces.
@@ -240,19 +241,33 @@ impl Staging {
         // A pack opens the shard in this way. Parts of a shard that a pack may not change, such as a symbolic link,
         // would stay in the journal.
         self.writer.open_object(&shard.key, false)?;
-        let text = self.text_of(&shard.node.document.key)?;
+        let text = self.text_of(&shard.node)?;
         let journal = self.writer.begin_journal(&shard.key, &text)?;
         self.journaled.fetch_add(journal.len(), Ordering::Relaxed);
         Ok(state.journal.insert(journal))
     }
 
-    /// The document at `key`.
-    pub(super) fn text_of(&self, key: &Key) -> Result<Vec<u8>, Error> {
+    /// The document of the array `node`, as it is in the store. It is empty if the array was removed, and its remaining
+    /// chunks are being erased.
+    ///
+    /// # Errors
+    /// [`StoreError::Changed`] when it describes other chunks than those of `node`; [`Error::Metadata`] when it cannot
+    /// be used; [`Error::Store`].
+    pub(super) fn text_of(&self, node: &ArrayNode) -> Result<Vec<u8>, Error> {
+        let key = &node.document.key;
         let Some(stored) = self.writer.open_object(key, false)? else {
-            // The array was removed, and its remaining chunks are being erased.
             return Ok(Vec::new());
         };
         let object = self.writer.object_of(key, &stored.file)?;
-        Slice::of_object(object, key.to_string().into()).read_all()
+        let text = Slice::of_object(object, key.to_string().into()).read_all()?;
+        // The bytes of chunks were encoded by `node`, and a recovery believes that they belong to the document beside
+        // them.
+        if stored.meta.version != node.document.meta.version {
+            let now = self.hierarchy.parse_array(node, &text)?;
+            if !now.has_same_chunks(&node.metadata) {
+                return Err(StoreError::changed(key).into());
+            }
+        }
+        Ok(text)
     }
 }

@@ -410,3 +410,25 @@ fn a_sync_gets_the_error_of_a_removal_that_is_lost() {
     );
     assert_eq!(mounted.bytes(0), Some(vec![9]));
 }
+
+#[test]
+fn a_journal_is_not_begun_for_an_array_that_was_made_anew() {
+    let folder = store();
+    let mounted = Mounted::new(folder.path(), Durability::Never);
+    let inner = mounted.inner(0);
+    let when = (SystemTime::now(), inner.access_by_document().unwrap());
+    let anew = DOCUMENT.replace("uint8", "int8");
+    fs::write(folder.path().join("a/zarr.json"), anew).unwrap();
+    let staged = inner.put(Some(&[7]), (Replaces::Anything, None), when);
+    assert!(
+        matches!(staged, Err(Error::Store(StoreError::Changed { .. }))),
+        "{staged:?}"
+    );
+    assert_eq!(mounted.staging().n_parts(), 0);
+    // A document that differs in other ways describes the same chunks.
+    write_document(&folder, "[16, 2]");
+    put(&inner, 7);
+    drop((inner, mounted));
+    let mounted = Mounted::new(folder.path(), Durability::Never);
+    assert_eq!(mounted.staging().recover().unwrap().packed, 1);
+}

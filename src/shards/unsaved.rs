@@ -16,21 +16,25 @@ const WHOLE: u64 = 0;
 
 impl Staging {
     /// Writes to a journal the change that the object at `key` was to get: `bytes`, or its removal, replacing `stored`.
-    /// Returns `false` if the object is not a chunk of an array without shards.
+    /// Returns `false` if the object is not a chunk of an array without shards. `check` fails if the bytes do not belong to
+    /// the array that is there now.
     ///
     /// # Errors
-    /// [`Error`] when the journal cannot be written.
+    /// Those of `check`; [`Error`] when the journal cannot be written.
     pub(crate) fn keep_for_later(
         &self,
         key: &Key,
         bytes: Option<&[u8]>,
         stored: Option<&StoredFile>,
+        check: impl FnOnce() -> Result<(), Error>,
     ) -> Result<bool, Error> {
         let Some(Place::Whole(node)) = self.place_of(key)? else {
             return Ok(false);
         };
         let before = self.content_of_object(key, stored)?;
-        let document = self.text_of(&node.document.key)?;
+        let document = self.text_of(&node)?;
+        // Another program may have made the array anew since the bytes were encoded, and before its document was read.
+        check()?;
         let mut journal = self.writer.begin_journal(key, &document)?;
         let written = journal.append(WHOLE, bytes, before);
         if let Err(error) = written {
