@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::Staging;
 use super::shard::StagedShard;
+use crate::threads::confine;
 
 /// How often the packer looks for shards that are due.
 const STEP: Duration = Duration::from_millis(250);
@@ -100,8 +101,19 @@ fn run(staging: &Weak<Staging>) {
             shards.retain(|shard| is_full || shard.is_due(now));
         }
         for shard in shards {
-            // The error is logged, and returned to callers that sync.
-            let _ = staging.pack(&shard);
+            let mut has_returned = false;
+            confine("the packing of a shard", || {
+                // The error is logged, and returned to callers that sync.
+                let _ = staging.pack(&shard);
+                has_returned = true;
+            });
+            if !has_returned {
+                shard.lock().failed = Some(Instant::now());
+            }
         }
     }
 }
+
+#[cfg(test)]
+#[cfg(not(feature = "model"))]
+mod tests;

@@ -35,7 +35,7 @@ pub(super) struct Mounted {
 }
 
 /// The staging of a store that `writer` changes, without any staged parts.
-fn staging(store: Arc<dyn Store>, writer: DirWriter) -> Arc<Staging> {
+pub(super) fn staging(store: Arc<dyn Store>, writer: DirWriter) -> Arc<Staging> {
     const SECOND: Duration = Duration::from_secs(1);
     let counters = Arc::new(LoadCounters::default());
     let budget = Budget::with_patience(16 << 20, SECOND);
@@ -120,7 +120,7 @@ fn of_shape(folder: &tempfile::TempDir, shape: &str) -> Mounted {
 }
 
 /// An empty store with that array.
-fn store() -> tempfile::TempDir {
+pub(super) fn store() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir_all(folder.path().join("a/c/0")).unwrap();
     fs::write(folder.path().join("a/zarr.json"), DOCUMENT).unwrap();
