@@ -23,7 +23,7 @@ use parking_lot::Mutex;
 
 use self::metadata::{RecordedArray, SetMetadata};
 use self::records::Records;
-use super::grid_key::GridKey;
+use super::grid_key::{Indices, index};
 use super::names::{AFTER_INDEX, ExaminedFile, ListedName};
 use super::row::Found;
 use crate::store::{Cursor, Key, Object, ObjectMeta, Prefix, Store, StoreError, Version};
@@ -112,21 +112,22 @@ impl ParquetSet {
 
     /// Where the reference of the chunk `key` is; `None` for other keys.
     fn place(&self, key: &Key) -> Result<Option<RecordPlace>, StoreError> {
-        let Some(found) = GridKey::parse(key.as_bytes()) else {
+        // Names of arrays may be numbers too, so the slashes alone separate them from the indices.
+        let name = key.name();
+        let head = key.as_bytes().strip_suffix(name).unwrap_or_default();
+        let head = head.strip_suffix(b"/").unwrap_or(head);
+        let Some(array) = self.metadata.arrays.get(head) else {
             return Ok(None);
         };
-        let head = found.head.strip_suffix(b"/").unwrap_or(found.head);
-        let Some(array) = self.metadata.arrays.get(head) else {
+        let indices: Option<Indices> = name.split(|&byte| byte == b'.').map(index).collect();
+        let Some(indices) = indices else {
             return Ok(None);
         };
         if let Some(problem) = &array.problem {
             return Err(StoreError::damaged(key, problem));
         }
-        let rank = array.rank(&found.indices);
-        let Some(rank) = rank.filter(|_| found.separator == b'.') else {
-            return Ok(None);
-        };
-        self.place_of(head, rank).map(Some)
+        let rank = array.rank(&indices);
+        rank.map(|rank| self.place_of(head, rank)).transpose()
     }
 
     fn place_of(&self, array: &[u8], rank: u64) -> Result<RecordPlace, StoreError> {

@@ -87,6 +87,40 @@ fn references_of_all_kinds_are_found() {
 }
 
 #[test]
+fn names_of_arrays_may_be_numbers_and_indices_take_any_value() {
+    let metadata = r#"{"record_size": 4, "metadata": {
+        "0/.zarray": {"shape": [4], "chunks": [1]},
+        "g/0/1/.zarray": {"shape": [], "chunks": []},
+        "8/.zarray": {"shape": [1, 1, 1, 1, 1, 1, 1, 70000], "chunks": [1, 1, 1, 1, 1, 1, 1, 1]},
+        "17/.zarray": {"shape": [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1],
+                       "chunks": [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]}}}"#;
+    let store = MemoryStore::new();
+    for (name, bytes) in [
+        ("set/.zmetadata", metadata.as_bytes()),
+        ("set/0/refs.0.parq", FIRST),
+        ("set/g/0/1/refs.0.parq", FIRST),
+        ("set/8/refs.17499.parq", FIRST),
+        ("set/17/refs.0.parq", FIRST),
+    ] {
+        store.insert(key(name), bytes);
+    }
+    let set = set(Arc::new(store), 8 << 20).unwrap();
+    let first = Found::At("data/a".into(), Some((10, 4)));
+    for (name, expected) in [
+        ("0/0", Some(&first)),
+        ("0/2", None),
+        ("g/0/1/0", Some(&first)),
+        ("8/0.0.0.0.0.0.0.69996", Some(&first)),
+        ("17/0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0", Some(&first)),
+        ("0/0/0", None),
+        ("0/00", None),
+        ("0", None),
+    ] {
+        assert_eq!(found(&set, name).unwrap().as_ref(), expected, "{name}");
+    }
+}
+
+#[test]
 fn a_missing_file_means_absent_chunks_and_a_damaged_one_is_an_error() {
     let store = store();
     store.remove(&key("set/x/refs.0.parq"));
