@@ -18,7 +18,7 @@ use bytes::Bytes;
 use parquet::basic::Compression;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use parquet::data_type::DataType;
-use parquet::errors::Result;
+use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use parquet::file::reader::FileReader;
 use parquet::file::serialized_reader::{SerializedFileReader, SerializedPageReader};
@@ -77,8 +77,7 @@ pub(super) fn read(
         let n_rows = usize::try_from(n_rows).unwrap_or(0).min(n);
         let mut reading = Reading::default();
         if row_bytes.saturating_mul(n_rows as u64) > most_bytes {
-            let problem = "its rows are too many for --cache-size".to_owned();
-            return Err(parquet::errors::ParquetError::General(problem));
+            return Err(damaged("its rows are too many for --cache-size"));
         }
         reading.rows.resize(n_rows, PartialRow::default());
         let left = Arc::new(AtomicU64::new(most_bytes));
@@ -87,14 +86,21 @@ pub(super) fn read(
             reading.read_group(bytes, group, start, &left)?;
             start = start.saturating_add(usize::try_from(group.num_rows()).unwrap_or(0));
             if start >= n_rows {
-                break;
+                return Ok(reading);
             }
+        }
+        if start < n_rows {
+            return Err(damaged("its row groups have fewer rows than the file"));
         }
         Ok(reading)
     }));
     // The crate has many `assert`s, for damages that it does not expect.
     let reading = read.map_err(|_| "it is damaged".to_owned())?;
     reading.map_err(|error| error.to_string())?.finish()
+}
+
+fn damaged(problem: impl Into<String>) -> ParquetError {
+    ParquetError::General(problem.into())
 }
 
 /// The last bytes say how long the footer is.
@@ -119,13 +125,15 @@ impl Reading {
         start: usize,
         left: &Arc<AtomicU64>,
     ) -> Result<()> {
+        let n = usize::try_from(group.num_rows()).unwrap_or(0);
+        let rows = start..start.saturating_add(n).min(self.rows.len());
         for column in group.columns() {
             let [name] = column.column_path().parts() else {
                 continue;
             };
             match (name.as_str(), reader(bytes, column, group, left)?) {
                 ("path", Some(ColumnReader::ByteArrayColumnReader(pages))) => {
-                    each(pages, column, start..self.rows.len(), |row, value| {
+                    each(pages, column, rows.clone(), |row, value| {
                         let text = value.as_utf8()?;
                         let number = self.number(text);
                         if let Some(row) = self.rows.get_mut(row) {
@@ -135,8 +143,7 @@ impl Reading {
                     })?;
                 }
                 ("raw", Some(ColumnReader::ByteArrayColumnReader(pages))) => {
-                    let n = self.rows.len();
-                    each(pages, column, start..n, |row, value| {
+                    each(pages, column, rows.clone(), |row, value| {
                         let place = (self.inline.len(), value.len());
                         self.inline.extend_from_slice(value.data());
                         if let Some(row) = self.rows.get_mut(row) {
@@ -147,10 +154,8 @@ impl Reading {
                 }
                 (name @ ("offset" | "size"), Some(ColumnReader::Int64ColumnReader(pages))) => {
                     let is_offset = name == "offset";
-                    let rows = &mut self.rows;
-                    let n = rows.len();
-                    each(pages, column, start..n, |row, value| {
-                        if let Some(row) = rows.get_mut(row) {
+                    each(pages, column, rows.clone(), |row, value| {
+                        if let Some(row) = self.rows.get_mut(row) {
                             let place = if is_offset {
                                 &mut row.offset
                             } else {
@@ -163,7 +168,7 @@ impl Reading {
                 }
                 ("path" | "raw" | "offset" | "size", _) => {
                     let problem = format!("the column `{name}` has another type than it should");
-                    return Err(parquet::errors::ParquetError::General(problem));
+                    return Err(damaged(problem));
                 }
                 _ => {}
             }
@@ -258,14 +263,15 @@ fn each<T: DataType>(
         values.clear();
         let n = BATCH.min(rows.end - row);
         let (n, _, _) = reader.read_records(n, Some(&mut levels), None, &mut values)?;
+        // A value that is missing must not be taken for null, which would mean an absent chunk.
+        let short = || damaged("a column has fewer values than its row group has rows");
         if n == 0 {
-            return Ok(());
+            return Err(short());
         }
         let mut found = values.iter();
         for at in 0..n {
-            let is_value = max_level == 0 || levels.get(at) == Some(&max_level);
-            if is_value && let Some(value) = found.next() {
-                take(row + at, value)?;
+            if max_level == 0 || levels.get(at) == Some(&max_level) {
+                take(row + at, found.next().ok_or_else(short)?)?;
             }
         }
         row += n;

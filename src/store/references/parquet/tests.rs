@@ -1,5 +1,9 @@
 //! A set that fsspec wrote, with references of all kinds, and damaged and hostile files.
 
+use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataWriter};
+use parquet::file::reader::FileReader;
+use parquet::file::serialized_reader::SerializedFileReader;
+
 use super::*;
 use crate::store::MemoryStore;
 use crate::store::testing::{CallKind, Recording, wrap};
@@ -177,6 +181,36 @@ fn damaged_files_give_errors_and_not_much_memory() {
             is_bounded(bytes);
         }
     }
+}
+
+/// The first file, whose only row group has `n` rows if the footer is right.
+fn with_rows(n: i64) -> Vec<u8> {
+    let file = SerializedFileReader::new(Bytes::from_static(FIRST)).unwrap();
+    let group = file.metadata().row_group(0).clone().into_builder();
+    let group = group.set_num_rows(n).build().unwrap();
+    let about = file.metadata().file_metadata().clone();
+    let metadata = ParquetMetaData::new(about, vec![group]);
+    let mut bytes = FIRST.to_vec();
+    let footer = ParquetMetaDataWriter::new(&mut bytes, &metadata);
+    footer.finish().unwrap();
+    bytes
+}
+
+#[test]
+fn missing_rows_are_no_absent_chunks() {
+    let rows = |bytes: Vec<u8>| records::read(&bytes.into(), 6, 1 << 20);
+    let records = rows(with_rows(4)).unwrap();
+    assert!(records.get(3).is_some() && records.get(4).is_none());
+    let error = rows(with_rows(6)).unwrap_err();
+    assert!(error.contains("fewer values"), "{error}");
+    // The number of rows of the file, as a field of Thrift before the list of row groups.
+    let mut bytes = FIRST.to_vec();
+    let at = bytes
+        .windows(3)
+        .rposition(|field| field == [0x16, 2 * 4, 0x19]);
+    bytes[at.unwrap() + 1] = 2 * 6;
+    let error = rows(bytes).unwrap_err();
+    assert!(error.contains("fewer rows"), "{error}");
 }
 
 #[test]
