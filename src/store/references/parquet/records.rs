@@ -58,6 +58,8 @@ struct Reading {
     addresses: Vec<Arc<str>>,
     numbers: HashMap<Arc<str>, u32>,
     inline: Vec<u8>,
+    /// The most bytes of `inline`. One value of a dictionary may be that of many rows.
+    most_inline: u64,
 }
 
 /// Reads at most `n` rows of the file `bytes`, whose pages may take `most_bytes`.
@@ -75,7 +77,10 @@ pub(super) fn read(
         let file = SerializedFileReader::new(bytes.clone())?;
         let n_rows = file.metadata().file_metadata().num_rows();
         let n_rows = usize::try_from(n_rows).unwrap_or(0).min(n);
-        let mut reading = Reading::default();
+        let mut reading = Reading {
+            most_inline: most_bytes,
+            ..Reading::default()
+        };
         if row_bytes.saturating_mul(n_rows as u64) > most_bytes {
             return Err(damaged("its rows are too many for --cache-size"));
         }
@@ -145,6 +150,9 @@ impl Reading {
                 ("raw", Some(ColumnReader::ByteArrayColumnReader(pages))) => {
                     each(pages, column, rows.clone(), |row, value| {
                         let place = (self.inline.len(), value.len());
+                        if (place.0 + place.1) as u64 > self.most_inline {
+                            return Err(damaged("its chunks are too long for --cache-size"));
+                        }
                         self.inline.extend_from_slice(value.data());
                         if let Some(row) = self.rows.get_mut(row) {
                             row.raw = Some(place);

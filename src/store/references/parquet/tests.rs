@@ -1,8 +1,11 @@
 //! A set that fsspec wrote, with references of all kinds, and damaged and hostile files.
 
+use parquet::data_type::{ByteArray, ByteArrayType};
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataWriter};
 use parquet::file::reader::FileReader;
 use parquet::file::serialized_reader::SerializedFileReader;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
 
 use super::*;
 use crate::store::MemoryStore;
@@ -211,6 +214,29 @@ fn missing_rows_are_no_absent_chunks() {
     bytes[at.unwrap() + 1] = 2 * 6;
     let error = rows(bytes).unwrap_err();
     assert!(error.contains("fewer rows"), "{error}");
+}
+
+#[test]
+fn copies_of_one_value_take_memory_for_each() {
+    let schema = "message m { optional binary raw; }";
+    let schema = Arc::new(parse_message_type(schema).unwrap());
+    let mut bytes = Vec::new();
+    let mut file = SerializedFileWriter::new(&mut bytes, schema, Arc::default()).unwrap();
+    let mut group = file.next_row_group().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    let values = vec![ByteArray::from(vec![0; 100_000]); 20];
+    let values = column
+        .typed::<ByteArrayType>()
+        .write_batch(&values, Some(&[1; 20]), None);
+    assert_eq!(values.unwrap(), 20);
+    column.close().unwrap();
+    group.close().unwrap();
+    file.close().unwrap();
+    assert!(bytes.len() < 200_000, "{} bytes", bytes.len());
+    let bytes = Bytes::from(bytes);
+    assert!(records::read(&bytes, 20, 2 << 20).is_ok());
+    let error = records::read(&bytes, 20, 1 << 20).unwrap_err();
+    assert!(error.contains("--cache-size"), "{error}");
 }
 
 #[test]
