@@ -1,13 +1,14 @@
 //! `.zmetadata` of a set in Parquet: its documents, and the grids of its arrays.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::Read;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::store::Object;
-use crate::store::references::budget::TooLarge;
+use crate::store::references::budget::{ENTRY_BYTES, TooLarge};
 use crate::store::references::grid_key::Indices;
 use crate::store::references::members::members;
 use crate::store::references::names::spelled;
@@ -19,12 +20,17 @@ use crate::store::references::text::{Progress, text_of};
 /// The most chunks whose references are in one file.
 const MOST_RECORDS: u64 = 10_000_000;
 
+/// The most axes of an array.
+const MOST_AXES: usize = 64;
+
 /// The contents of `.zmetadata`.
 #[derive(Debug)]
 pub(super) struct SetMetadata {
     pub(super) documents: Table,
     /// The grids of the arrays, by their paths.
     pub(super) arrays: BTreeMap<Vec<u8>, RecordedArray>,
+    /// Memory of the grids.
+    array_bytes: u64,
     /// The number of chunks whose references are in one file.
     pub(super) record_size: u64,
 }
@@ -61,6 +67,7 @@ impl SetMetadata {
         let documents = members(member("metadata")?, most_bytes)?;
         let mut builder = TableBuilder::new(most_bytes);
         let mut arrays = BTreeMap::new();
+        let mut array_bytes = 0;
         for (key, text) in documents {
             let text = match serde_json::from_str::<String>(text.get()) {
                 Ok(text) => text,
@@ -74,38 +81,50 @@ impl SetMetadata {
                     problem: Some(problem),
                     ..RecordedArray::default()
                 });
+                array_bytes += ENTRY_BYTES + path.len() as u64 + array.memory_bytes();
                 arrays.insert(path.as_bytes().to_vec(), array);
             }
             let added = builder.add(key.as_bytes(), ReferenceValue::Inline(text.into_bytes()));
-            added.map_err(|TooLarge| "the metadata is too large for --cache-size".to_owned())?;
+            if added == Err(TooLarge) || array_bytes > builder.left_bytes() {
+                return Err("the metadata is too large for --cache-size".to_owned());
+            }
         }
         Ok(SetMetadata {
             documents: builder.finish(),
             arrays,
+            array_bytes,
             record_size,
         })
+    }
+
+    /// Memory of the documents and of the grids.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.documents.memory_bytes() + self.array_bytes
     }
 }
 
 impl RecordedArray {
+    /// Memory of the grid.
+    fn memory_bytes(&self) -> u64 {
+        let problem = self.problem.as_ref().map_or(0, String::len);
+        (size_of_val(self.counts.as_slice()) + problem) as u64
+    }
+
     /// Parses a document of v2. Only its grid matters here.
-    fn parse(document: &str) -> Result<RecordedArray, String> {
+    pub(super) fn parse(document: &str) -> Result<RecordedArray, String> {
         let unreadable = "its references cannot be found: its `.zarray` is not understood";
-        let mut masked = Masked::new(document.as_bytes());
-        let document: Value = serde_json::from_reader(&mut masked)
-            .map_err(|error| format!("{unreadable}: {error}"))?;
-        let lengths = |name: &str| {
-            let items = document.get(name).and_then(Value::as_array);
-            let items = items.map(|items| items.iter().map(Value::as_u64).collect::<Option<_>>());
-            items
-                .flatten()
-                .ok_or_else(|| format!("{unreadable}: `{name}`"))
-        };
-        let (shape, chunks): (Vec<u64>, Vec<u64>) = (lengths("shape")?, lengths("chunks")?);
+        let masked = Masked::new(document.as_bytes());
+        let mut parser = serde_json::Deserializer::from_reader(masked);
+        let grid = parser.deserialize_map(Grid::default());
+        let grid = grid.and_then(|grid| parser.end().map(|()| grid));
+        let grid = grid.map_err(|error| format!("{unreadable}: {error}"))?;
+        let missing = |name: &str| format!("{unreadable}: `{name}`");
+        let shape = grid.shape.ok_or_else(|| missing("shape"))?.0;
+        let chunks = grid.chunks.ok_or_else(|| missing("chunks"))?.0;
         if shape.len() != chunks.len() || chunks.contains(&0) {
             return Err(format!("{unreadable}: `chunks` does not fit `shape`"));
         }
-        if document.get("dimension_separator").and_then(Value::as_str) == Some("/") {
+        if grid.has_slashes {
             return Err(
                 "references in Parquet are to chunks whose keys have `.`, and its \
                         dimension_separator is `/`"
@@ -156,5 +175,68 @@ impl RecordedArray {
             left /= count.max(1);
         }
         spelled(&indices)
+    }
+}
+
+/// The members of a document of v2 that are about the grid. Others are skipped, so that they take no memory.
+#[derive(Default)]
+struct Grid {
+    shape: Option<Lengths>,
+    chunks: Option<Lengths>,
+    has_slashes: bool,
+}
+
+/// Lengths along the axes.
+struct Lengths(Vec<u64>);
+
+impl<'de> Visitor<'de> for Grid {
+    type Value = Grid;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a document, which is an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Grid, A::Error> {
+        while let Some(name) = map.next_key::<String>()? {
+            let failed = |error: A::Error| A::Error::custom(format!("`{name}`: {error}"));
+            match &*name {
+                "shape" => self.shape = Some(map.next_value().map_err(failed)?),
+                "chunks" => self.chunks = Some(map.next_value().map_err(failed)?),
+                "dimension_separator" => {
+                    let separator: Option<String> = map.next_value().map_err(failed)?;
+                    self.has_slashes = separator.as_deref() == Some("/");
+                }
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Lengths {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Lengths, D::Error> {
+        deserializer.deserialize_seq(LengthsVisitor)
+    }
+}
+
+struct LengthsVisitor;
+
+impl<'de> Visitor<'de> for LengthsVisitor {
+    type Value = Lengths;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of lengths")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Lengths, A::Error> {
+        let mut lengths = Vec::new();
+        while let Some(length) = list.next_element()? {
+            if lengths.len() == MOST_AXES {
+                let problem = format!("more than {MOST_AXES} axes are not supported");
+                return Err(A::Error::custom(problem));
+            }
+            lengths.push(length);
+        }
+        Ok(Lengths(lengths))
     }
 }

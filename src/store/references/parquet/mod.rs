@@ -272,9 +272,9 @@ impl ParquetSet {
         Ok(None)
     }
 
-    /// Memory of the documents, of kept files, and of one that is read.
+    /// Memory of the metadata, of kept files, and of one that is read.
     pub(super) fn memory_bytes(&self) -> u64 {
-        self.metadata.documents.memory_bytes() + 3 * self.most_bytes
+        self.metadata.memory_bytes() + 3 * self.most_bytes
     }
 }
 

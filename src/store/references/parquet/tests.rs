@@ -240,6 +240,30 @@ fn copies_of_one_value_take_memory_for_each() {
 }
 
 #[test]
+fn grids_take_a_part_of_the_memory() {
+    let array = |n: usize| {
+        let list = vec!["1"; n].join(",");
+        format!(r#"{{"shape": [{list}], "chunks": [{list}], "attributes": {{"a": [1, {{}}]}}}}"#)
+    };
+    let array = |n| RecordedArray::parse(&array(n));
+    assert_eq!(array(64).unwrap().n_chunks, 1);
+    assert!(array(65).unwrap_err().contains("64"));
+    let arrays: Vec<_> = (0..2000)
+        .map(|at| format!(r#""{at}/.zarray": "{{}}""#))
+        .collect();
+    let metadata = format!(
+        r#"{{"record_size": 4, "metadata": {{{}}}}}"#,
+        arrays.join(",")
+    );
+    let store = store();
+    store.insert(key("set/.zmetadata"), metadata);
+    let set = set(store, 8 << 20).unwrap();
+    let taken = set.memory_bytes() - 3 * set.most_bytes;
+    let documents = set.metadata.documents.memory_bytes();
+    assert!(taken > documents + 2000 * 100, "{taken} {documents}");
+}
+
+#[test]
 fn grids_that_are_not_understood_are_errors_of_their_arrays() {
     for (array, expected) in [
         (r#"{"shape": [4, 5], "chunks": [2, 0]}"#, "does not fit"),
