@@ -172,44 +172,58 @@ impl ReferenceStore {
     }
 
     fn read(&self, object: &Arc<dyn Object>) -> Result<Arc<Contents>, StoreError> {
-        if self.is_parquet() {
-            return self.read_parquet(object);
-        }
         let progress = Progress::default();
-        let text = text_of(object, self.most_bytes, &progress);
-        let text = text.map_err(|error| StoreError::problem(&self.key, error.to_string()))?;
-        let set = json::read(text, self.most_bytes, &progress);
+        let contents = if self.is_parquet() {
+            self.read_parquet(object, &progress)
+        } else {
+            self.read_json(object, &progress)
+        };
         // Bytes of two versions may make no sense.
         object.verify()?;
-        let set = set.map_err(|problem| {
-            StoreError::damaged(
-                &self.key,
-                format!("not read as a set of references: {problem}"),
-            )
-        })?;
+        // An object that could not be read is not damaged.
+        progress.check()?;
+        contents.map(Arc::new)
+    }
+
+    fn read_json(
+        &self,
+        object: &Arc<dyn Object>,
+        progress: &Progress,
+    ) -> Result<Contents, StoreError> {
+        let text = text_of(object, self.most_bytes, progress);
+        let text = text.map_err(|error| StoreError::problem(&self.key, error.to_string()))?;
+        let set = json::read(text, self.most_bytes, progress);
+        let set = set.map_err(|problem| self.not_read(&problem))?;
         if set.n_invalid > 0 {
             let (key, n) = (&self.key, set.n_invalid);
             log::warn!("{key}: {n} keys are no names of objects, and are left out");
         }
-        Ok(Arc::new(Contents::Json(set)))
+        Ok(Contents::Json(set))
     }
 
     #[cfg(feature = "references")]
-    fn read_parquet(&self, object: &Arc<dyn Object>) -> Result<Arc<Contents>, StoreError> {
+    fn read_parquet(
+        &self,
+        object: &Arc<dyn Object>,
+        progress: &Progress,
+    ) -> Result<Contents, StoreError> {
         let (store, root) = (&self.home.store, self.key.parent());
-        let set = ParquetSet::read(store, &root, object, self.most_bytes);
-        object.verify()?;
-        let set = set.map_err(|problem| {
-            StoreError::damaged(
-                &self.key,
-                format!("not read as a set of references: {problem}"),
-            )
-        })?;
-        Ok(Arc::new(Contents::Parquet(set)))
+        let set = ParquetSet::read(store, &root, (object, progress), self.most_bytes);
+        let set = set.map_err(|problem| self.not_read(&problem))?;
+        Ok(Contents::Parquet(set))
+    }
+
+    fn not_read(&self, problem: &str) -> StoreError {
+        let problem = format!("not read as a set of references: {problem}");
+        StoreError::damaged(&self.key, problem)
     }
 
     #[cfg(not(feature = "references"))]
-    fn read_parquet(&self, _object: &Arc<dyn Object>) -> Result<Arc<Contents>, StoreError> {
+    fn read_parquet(
+        &self,
+        _object: &Arc<dyn Object>,
+        _progress: &Progress,
+    ) -> Result<Contents, StoreError> {
         Err(StoreError::Unsupported(format!(
             "{}: these are references in Parquet, and this program was built without them (the feature \
              `references`)",
@@ -467,3 +481,6 @@ impl Listing for ReferenceListing {
         self.detail = detail;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! The bytes of a set in JSON, one after the other: read in parts, decompressed where they are
 //! compressed, and counted.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io::{self, BufRead, BufReader, Read};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer};
 
 use super::not_numbers::Masked;
-use crate::store::Object;
+use crate::store::{Object, StoreError};
 
 /// Bytes that are read at once; of an object on a server, in one request.
 const PART_BYTES: usize = 4 << 20;
@@ -23,7 +23,8 @@ const MOST_WINDOW_LOG: u32 = 25;
 /// The longest text. A longer one could only come from a few compressed bytes.
 const MOST_TEXT_BYTES: u64 = 1 << 35;
 
-/// Counts the bytes of a text, and fails where one member is too long.
+/// Counts the bytes of a text, and fails where one member is too long. Keeps the error of the object, which the parser
+/// returns as a message.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Progress(Rc<Counts>);
 
@@ -32,12 +33,22 @@ struct Counts {
     read: Cell<u64>,
     /// The number of bytes that were read when the current member began.
     begun: Cell<u64>,
+    /// The first error of the object.
+    failure: RefCell<Option<StoreError>>,
 }
 
 impl Progress {
     /// Notes that a member begins.
     pub(super) fn begin_member(&self) {
         self.0.begun.set(self.0.read.get());
+    }
+
+    /// The error that ended the reading of the object, if there was one.
+    ///
+    /// # Errors
+    /// The error itself.
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        self.0.failure.borrow().clone().map_or(Ok(()), Err)
     }
 }
 
@@ -50,6 +61,7 @@ pub(super) fn text_of(
     let parts = ObjectParts {
         object: Arc::clone(object),
         offset: 0,
+        progress: progress.clone(),
     };
     let mut parts = BufReader::with_capacity(PART_BYTES, parts);
     let is_compressed = parts.fill_buf()?.starts_with(&ZSTD_MAGIC);
@@ -70,6 +82,7 @@ pub(super) fn text_of(
 struct ObjectParts {
     object: Arc<dyn Object>,
     offset: u64,
+    progress: Progress,
 }
 
 impl Read for ObjectParts {
@@ -77,9 +90,12 @@ impl Read for ObjectParts {
         let left = self.object.meta().size().saturating_sub(self.offset);
         let len = buf.len().min(usize::try_from(left).unwrap_or(usize::MAX));
         let part = buf.get_mut(..len).unwrap_or_default();
-        if !part.is_empty() {
-            let read = self.object.read_at(self.offset, part);
-            read.map_err(io::Error::other)?;
+        if !part.is_empty()
+            && let Err(error) = self.object.read_at(self.offset, part)
+        {
+            let mut first = self.progress.0.failure.borrow_mut();
+            first.get_or_insert_with(|| error.clone());
+            return Err(io::Error::other(error));
         }
         self.offset += len as u64;
         Ok(len)
@@ -147,7 +163,7 @@ struct Counted {
 impl Read for Counted {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let n = self.plain.read(buf)?;
-        let Counts { read, begun } = &*self.progress.0;
+        let Counts { read, begun, .. } = &*self.progress.0;
         read.set(read.get().saturating_add(n as u64));
         let of_member = read.get().saturating_sub(begun.get());
         if of_member > self.most_bytes || read.get() > MOST_TEXT_BYTES {

@@ -46,13 +46,17 @@ pub(super) struct RecordedArray {
 }
 
 impl SetMetadata {
-    /// Reads the metadata in `object`, which may take `most_bytes`.
+    /// Reads the metadata in `object`, which may take `most_bytes`, and notes its errors in `progress`.
     ///
     /// # Errors
     /// A message.
-    pub(super) fn read(object: &Arc<dyn Object>, most_bytes: u64) -> Result<SetMetadata, String> {
+    pub(super) fn read(
+        object: &Arc<dyn Object>,
+        most_bytes: u64,
+        progress: &Progress,
+    ) -> Result<SetMetadata, String> {
         let mut text = String::new();
-        let read = text_of(object, most_bytes, &Progress::default())
+        let read = text_of(object, most_bytes, progress)
             .and_then(|mut source| source.read_to_string(&mut text));
         read.map_err(|error| error.to_string())?;
         let root = members(&text, most_bytes)?;

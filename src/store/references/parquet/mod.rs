@@ -26,6 +26,7 @@ use self::records::Records;
 use super::grid_key::{Indices, index};
 use super::names::{AFTER_INDEX, ExaminedFile, ListedName};
 use super::row::Found;
+use super::text::Progress;
 use crate::store::{Cursor, Key, Object, ObjectMeta, Prefix, Store, StoreError, Version};
 
 /// The most files of records that are kept, whatever memory they take.
@@ -64,19 +65,19 @@ struct RecordPlace {
 }
 
 impl ParquetSet {
-    /// Reads the metadata of the set at `root` of `store`, which is in `object`. All that is kept and read later takes
-    /// at most `most_bytes`.
+    /// Reads the metadata of the set at `root` of `store`, which is in `object`, and notes errors of `object` in
+    /// `progress`. All that is kept and read later takes at most `most_bytes`.
     ///
     /// # Errors
     /// A message.
     pub(super) fn read(
         store: &Arc<dyn Store>,
         root: &Prefix,
-        object: &Arc<dyn Object>,
+        (object, progress): (&Arc<dyn Object>, &Progress),
         most_bytes: u64,
     ) -> Result<ParquetSet, String> {
         Ok(ParquetSet {
-            metadata: SetMetadata::read(object, most_bytes / 4)?,
+            metadata: SetMetadata::read(object, most_bytes / 4, progress)?,
             store: Arc::clone(store),
             root: root.clone(),
             kept: Mutex::new(KeptFiles {

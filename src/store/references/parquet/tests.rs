@@ -41,7 +41,7 @@ fn set(store: Arc<MemoryStore>, most_bytes: u64) -> Result<ParquetSet, String> {
 fn set_in(store: &Arc<dyn Store>, most_bytes: u64) -> Result<ParquetSet, String> {
     let root = Prefix::parse(b"set").unwrap();
     let object = store.open(&key("set/.zmetadata")).unwrap().unwrap();
-    ParquetSet::read(store, &root, &object, most_bytes)
+    ParquetSet::read(store, &root, (&object, &Progress::default()), most_bytes)
 }
 
 fn found(set: &ParquetSet, name: &str) -> Result<Option<Found>, StoreError> {
