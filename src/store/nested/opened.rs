@@ -45,6 +45,12 @@ impl OpenStores {
         (found.version == *version).then(|| Arc::clone(&found.store))
     }
 
+    /// The store in the file at `key`, if some version is open.
+    pub(super) fn known(&self, key: &Key) -> Option<Arc<dyn Store>> {
+        let kept = self.0.lock();
+        kept.by_key.peek(key).map(|found| Arc::clone(&found.store))
+    }
+
     /// Keeps `store` open, which takes `bytes` of memory.
     pub(super) fn put(&self, key: &Key, version: Version, store: Arc<dyn Store>, bytes: u64) {
         let opened = OpenStore {

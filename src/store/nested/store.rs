@@ -172,7 +172,15 @@ impl Store for NestedStores {
             let above = named_forms(parent.as_bytes()).filter_map(|(end, form)| {
                 let path = Prefix::parse(parent.as_bytes().get(..end)?).ok()?;
                 match form {
-                    NamedForm::Parquet => metadata_key(&path).ok(),
+                    NamedForm::Parquet => {
+                        let file = metadata_key(&path).ok()?;
+                        // The set has its answers about chunks from other files, too.
+                        let within = key.as_bytes().get(end + 1..).map(Key::parse);
+                        if let (Some(set), Some(Ok(key))) = (self.open.known(&file), within) {
+                            set.ask_again_for(&[key]);
+                        }
+                        Some(file)
+                    }
                     NamedForm::Zip | NamedForm::Json => path.to_key(),
                 }
             });

@@ -46,6 +46,19 @@ impl Contents {
         Ok(found.map(|(found, set, file)| FoundReference { found, set, file }))
     }
 
+    /// The file that has the record of the chunk `key`, if that is not the set itself.
+    #[cfg_attr(
+        not(feature = "references"),
+        expect(unused_variables, reason = "only sets in Parquet have such files")
+    )]
+    pub(super) fn record_file(&self, key: &Key) -> Option<Key> {
+        match self {
+            Contents::Json(_) => None,
+            #[cfg(feature = "references")]
+            Contents::Parquet(parquet) => parquet.record_file(key),
+        }
+    }
+
     /// Whether keys lie below `prefix`.
     pub(super) fn has_prefix(&self, prefix: &Prefix) -> bool {
         match self {

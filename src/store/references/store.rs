@@ -231,6 +231,14 @@ impl ReferenceStore {
         )))
     }
 
+    /// The file that has the record of the chunk `key`, in the version of the set that was read last. `None` for keys
+    /// whose references are in the set itself.
+    fn record_file(&self, key: &Key) -> Option<Key> {
+        let current = self.current.read();
+        let contents = current.as_ref()?.contents.as_ref().ok()?;
+        contents.record_file(key)
+    }
+
     /// The reference at `key`, and attributes of the object that has it, with the rights of those who may reach it.
     fn find(
         &self,
@@ -343,8 +351,23 @@ impl Store for ReferenceStore {
         self.home.store.told_since()
     }
 
-    fn told_at(&self, _key: &Key) -> Option<AnswerTimes> {
-        self.home.store.told_at(&self.key)
+    fn told_at(&self, key: &Key) -> Option<AnswerTimes> {
+        let set = self.home.store.told_at(&self.key)?;
+        let Some(file) = self.record_file(key) else {
+            return Some(set);
+        };
+        // Whether a chunk is there follows from both answers.
+        let records = self.home.store.told_at(&file)?;
+        Some(AnswerTimes {
+            asked: set.asked.min(records.asked),
+            answered: set.answered.max(records.answered),
+        })
+    }
+
+    fn ask_again_for(&self, keys: &[Key]) {
+        let files = keys.iter().filter_map(|key| self.record_file(key));
+        let all: Vec<Key> = files.chain([self.key.clone()]).collect();
+        self.home.store.ask_again_for(&all);
     }
 
     fn useful_in_flight(&self) -> usize {

@@ -111,6 +111,14 @@ impl ParquetSet {
         Ok(found.map(|found| (found, meta, Some(place.file))))
     }
 
+    /// The file that has the record of the chunk `key`, or would have it; `None` for other keys.
+    pub(super) fn record_file(&self, key: &Key) -> Option<Key> {
+        if self.metadata.documents.get(key.as_bytes()).is_some() {
+            return None;
+        }
+        Some(self.place(key).ok()??.file)
+    }
+
     /// Where the reference of the chunk `key` is; `None` for other keys.
     fn place(&self, key: &Key) -> Result<Option<RecordPlace>, StoreError> {
         // Names of arrays may be numbers too, so the slashes alone separate them from the indices.
