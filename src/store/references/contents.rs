@@ -97,24 +97,25 @@ impl Contents {
     /// Memory of the references, and of those that are read later.
     pub(super) fn memory_bytes(&self) -> u64 {
         match self {
-            Contents::Json(json) => json.table.memory_bytes(),
+            Contents::Json(json) => json.memory_bytes(),
             #[cfg(feature = "references")]
             Contents::Parquet(parquet) => parquet.memory_bytes(),
         }
     }
 
     /// Addresses of targets: all that a set in JSON lists, and some of those of generators and of a set in Parquet.
-    pub(super) fn addresses(&self) -> Vec<String> {
+    pub(super) fn addresses(&self) -> Box<dyn Iterator<Item = String> + '_> {
         match self {
             Contents::Json(json) => {
+                // All of them together may take far more memory than the templates.
                 let expanded = json.table.addresses().filter_map(|address| {
                     let expanded = json.templates.expand(&address);
                     expanded.ok().map(Cow::into_owned)
                 });
-                expanded.collect()
+                Box::new(expanded)
             }
             #[cfg(feature = "references")]
-            Contents::Parquet(parquet) => parquet.some_addresses(),
+            Contents::Parquet(parquet) => Box::new(parquet.some_addresses().into_iter()),
         }
     }
 }

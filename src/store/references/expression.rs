@@ -17,6 +17,10 @@ const MOST_DEPTH: usize = 32;
 /// The longest expression, which bounds how deep a sum of many numbers is.
 const MOST_LENGTH: usize = 1000;
 
+/// The longest text, which is an address of a target or a key. Names may stand for far longer texts, and each may be
+/// named many times.
+pub(super) const MOST_TEXT_BYTES: usize = 64 << 10;
+
 /// Memory of an expression, for each byte of its text: `1+` takes the most.
 const BYTES_OF_BYTE: u64 = 64;
 
@@ -139,7 +143,7 @@ impl Pattern {
             match part {
                 Part::Computed(expression) if expression.names().into_iter().any(&is_variable) => {
                     skeleton.expressions.push((skeleton.text.len(), expression));
-                    skeleton.text.push('0');
+                    push(&mut skeleton.text, "0")?;
                 }
                 part => part.add_to(&mut skeleton.text, names)?,
             }
@@ -150,7 +154,7 @@ impl Pattern {
     /// The text, with the values of `names` in its expressions.
     ///
     /// # Errors
-    /// A message, for names without a value and numbers beyond 64 bits.
+    /// A message, for names without a value, numbers beyond 64 bits, and texts beyond 64 KiB.
     pub(super) fn text(&self, names: &dyn Names) -> Result<String, String> {
         let mut text = String::new();
         for part in &self.parts {
@@ -167,22 +171,36 @@ fn memory_bytes(text: &str) -> u64 {
 impl Part {
     fn add_to(&self, text: &mut String, names: &dyn Names) -> Result<(), String> {
         match self {
-            Part::Text(part) => text.push_str(part),
+            Part::Text(part) => push(text, part)?,
             Part::Computed(Expression::Name(name)) if names.integer(name).is_none() => {
                 let found = names.text(name).ok_or_else(|| unknown(name))?;
                 if found.contains("{{") {
                     return Err(format!("`{name}` is a function, and is not called"));
                 }
-                text.push_str(found);
+                push(text, found)?;
             }
             Part::Computed(Expression::Call(name, arguments)) => {
                 let body = names.text(name).ok_or_else(|| unknown(name))?;
-                text.push_str(&called(body, arguments)?);
+                push(text, &called(body, arguments)?)?;
             }
-            Part::Computed(expression) => text.push_str(&expression.value(names)?.to_string()),
+            Part::Computed(expression) => push(text, &expression.value(names)?.to_string())?,
         }
         Ok(())
     }
+}
+
+/// Adds `part` to `text`, unless that becomes too long.
+fn push(text: &mut String, part: &str) -> Result<(), String> {
+    if text.len() + part.len() > MOST_TEXT_BYTES {
+        return Err(too_long());
+    }
+    text.push_str(part);
+    Ok(())
+}
+
+/// The message that a text is too long.
+pub(super) fn too_long() -> String {
+    format!("a text of more than {MOST_TEXT_BYTES} bytes is no address or key")
 }
 
 /// The text of a function, with its arguments in the places of their names. It names no other templates, so it cannot
@@ -200,6 +218,9 @@ fn called(body: &str, arguments: &BTreeMap<String, String>) -> Result<String, St
         }
     }
 
+    if body.len() > MOST_TEXT_BYTES {
+        return Err(too_long());
+    }
     Pattern::parse(body)?.text(&Arguments(arguments))
 }
 
@@ -440,6 +461,37 @@ mod tests {
                 (found, _) => panic!("{text}: {found:?}"),
             }
         }
+    }
+
+    #[test]
+    fn texts_are_bounded() {
+        struct Long(String);
+
+        impl Names for Long {
+            fn integer(&self, _name: &str) -> Option<i64> {
+                None
+            }
+
+            fn text(&self, name: &str) -> Option<&str> {
+                Some(if name == "a" {
+                    &self.0[..60_000]
+                } else {
+                    &self.0
+                })
+            }
+        }
+
+        let long = Long("{{c}}".repeat(20_000).replace("{{c}}", "aaaa") + "{{c}}");
+        for (text, is_bounded) in [
+            ("{{a}}", true),
+            ("{{a}}{{a}}", false),
+            ("{{f(c='')}}", false),
+        ] {
+            let text = Pattern::parse(text).unwrap().text(&long);
+            assert_eq!(text.is_ok(), is_bounded, "{text:?}");
+        }
+        let skeleton = Pattern::parse("{{a}}{{a}}{{i}}").unwrap();
+        assert!(skeleton.skeleton(&long, |name| name == "i").is_err());
     }
 
     #[test]

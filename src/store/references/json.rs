@@ -24,7 +24,7 @@ use serde_json::value::RawValue;
 
 use super::budget::{TooLarge, too_large};
 use super::expansion;
-use super::expression::Pattern;
+use super::expression::{MOST_TEXT_BYTES, Pattern, too_long};
 use super::generated::{self, Generator};
 use super::not_numbers::unmasked;
 use super::row::ReferenceValue;
@@ -84,15 +84,22 @@ pub(super) fn read(
         expansion::add(generator, &mut builder, &templates)?;
     }
     let n_invalid = builder.n_invalid;
-    let table = builder.finish();
-    if table.memory_bytes() > most_bytes {
-        return Err(too_large(most_bytes));
-    }
-    Ok(JsonSet {
-        table,
+    let set = JsonSet {
+        table: builder.finish(),
         templates,
         n_invalid,
-    })
+    };
+    if set.memory_bytes() > most_bytes {
+        return Err(too_large(most_bytes));
+    }
+    Ok(set)
+}
+
+impl JsonSet {
+    /// Memory of the references and the templates.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.table.memory_bytes() + self.templates.memory_bytes()
+    }
 }
 
 /// The members that were read so far.
@@ -228,6 +235,9 @@ fn reference(json: &str) -> ReferenceValue {
             let Some(address) = address else {
                 return bad("it names no target, and a default target is not known");
             };
+            if address.len() > MOST_TEXT_BYTES {
+                return ReferenceValue::Bad(too_long());
+            }
             if let Err(problem) = Pattern::parse(&address) {
                 return ReferenceValue::Bad(problem);
             }

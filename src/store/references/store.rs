@@ -95,11 +95,11 @@ impl ReferenceStore {
     /// The kind of the store, and the prefixes of targets that are not read.
     fn described(&self) -> String {
         let mut refused = Refused::default();
-        let contents = self.contents();
-        let addresses = contents.map_or_else(|_| Vec::new(), |(_, it)| it.addresses());
-        for address in addresses {
-            if self.targets.refusal(&address).is_some() {
-                refused.add(self.targets.directory_of(&address));
+        if let Ok((_, contents)) = self.contents() {
+            for address in contents.addresses() {
+                if self.targets.refusal(&address).is_some() {
+                    refused.add(self.targets.directory_of(&address));
+                }
             }
         }
         let form = if self.is_parquet() { "Parquet" } else { "JSON" };

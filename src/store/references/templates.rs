@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use super::budget::ENTRY_BYTES;
 use super::expression::{Names, Pattern};
 use super::members::members;
 
@@ -22,6 +23,13 @@ impl Templates {
             Ok((name, text.map_err(|_| "they are not all texts")?))
         });
         texts.collect::<Result<_, String>>().map(Templates)
+    }
+
+    /// Memory of the templates.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        let each = self.0.iter();
+        let each = each.map(|(name, text)| ENTRY_BYTES + (name.len() + text.len()) as u64);
+        each.sum()
     }
 
     /// `text` with the templates that it names in their places.

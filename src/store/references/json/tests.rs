@@ -76,6 +76,22 @@ fn generated_references() {
 }
 
 #[test]
+fn texts_of_templates_are_bounded() {
+    let (half, long) = ("x".repeat(500_000), "y".repeat(70_000));
+    let text = |template: &str| {
+        let refs = format!(r#"{{"x/0": ["{long}"], "x/1": ["{{{{a}}}}{{{{a}}}}"], "x/2": ["u"]}}"#);
+        format!(r#"{{"version": 1, "templates": {{{template}}}, "refs": {refs}}}"#)
+    };
+    let set_with = set(&text(&format!(r#""a": "{half}""#))).unwrap();
+    assert!(matches!(found(&set_with, "x/0"), Some(Found::Bad(_))));
+    assert!(set_with.templates.expand("{{a}}{{a}}").is_err());
+    assert!(set_with.memory_bytes() > 500_000);
+    // Each is short enough by itself.
+    let both = format!(r#""a": "{half}", "b": "{half}", "c": "{half}""#);
+    assert!(set(&text(&both)).is_err());
+}
+
+#[test]
 fn sets_that_are_not_understood_are_refused_by_name() {
     let long = format!(r#"{{"a": "{}"}}"#, "x".repeat(2 << 20));
     let dimensions = r#"{"i": {"stop": 100000}, "j": {"stop": 10000}}"#;
