@@ -271,6 +271,77 @@ impl<'b> FileSizes<'b> {
     }
 }
 
+/// Tables that tests read.
+#[cfg(test)]
+pub(super) mod testing {
+    use super::super::object_id::ObjectId;
+
+    /// A table of flatbuffers that is written from its beginning on.
+    struct FlatWriter(Vec<u8>);
+
+    impl FlatWriter {
+        /// The root, with slots of these sizes, and the places of the slots.
+        fn with_root(sizes: &[u8]) -> (FlatWriter, Vec<usize>) {
+            let mut writer = FlatWriter(vec![0; 4]);
+            let slots = writer.table(0, sizes);
+            (writer, slots)
+        }
+
+        /// Writes that the pointer at `place` is to what follows.
+        fn point(&mut self, place: usize) {
+            let offset = u32::try_from(self.0.len() - place).unwrap();
+            self.0[place..place + 4].copy_from_slice(&offset.to_le_bytes());
+        }
+
+        /// Adds a table to which the pointer at `place` is, and returns the places of its slots.
+        fn table(&mut self, place: usize, sizes: &[u8]) -> Vec<usize> {
+            let (mut offset, start) = (4_u16, self.0.len());
+            let len = u16::try_from(4 + 2 * sizes.len()).unwrap();
+            let all = 4 + sizes.iter().copied().map(u16::from).sum::<u16>();
+            self.0
+                .extend([len.to_le_bytes(), all.to_le_bytes()].concat());
+            for &size in sizes {
+                let slot = if size == 0 { 0 } else { offset };
+                self.0.extend(slot.to_le_bytes());
+                offset += u16::from(size);
+            }
+            let at = self.0.len();
+            self.point(place);
+            self.0
+                .extend(u32::try_from(at - start).unwrap().to_le_bytes());
+            self.0.resize(at + usize::from(all), 0);
+            let mut slot = at + 4;
+            let places = sizes.iter().map(|&size| {
+                slot += usize::from(size);
+                slot - usize::from(size)
+            });
+            places.collect()
+        }
+
+        /// Adds a vector of `n` elements of zeros to which the pointer at `place` is, and returns its first element.
+        fn vector(&mut self, place: usize, n: usize, element: usize) -> usize {
+            self.point(place);
+            self.0.extend(u32::try_from(n).unwrap().to_le_bytes());
+            let first = self.0.len();
+            self.0.resize(first + n * element, 0);
+            first
+        }
+
+        fn put(&mut self, place: usize, bytes: &[u8]) {
+            self.0[place..place + bytes.len()].copy_from_slice(bytes);
+        }
+    }
+
+    /// The file of a snapshot without nodes.
+    pub(in super::super) fn snapshot(id: ObjectId) -> Vec<u8> {
+        let (mut writer, slots) = FlatWriter::with_root(&[12, 0, 4]);
+        writer.put(slots[0], &id.0);
+        writer.vector(slots[2], 0, 4);
+        let header = ["ICE🧊CHUNK".as_bytes(), &[b' '; 24], &[1, 1, 0]].concat();
+        [header, writer.0].concat()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -43,6 +43,8 @@ type ReadFrom = (Version, Access);
 struct Current {
     read_from: Option<ReadFrom>,
     pinned: Result<Arc<Pinned>, StoreError>,
+    /// The snapshot that was shown last, also if `pinned` is an error.
+    shown: Option<Arc<Pinned>>,
 }
 
 /// A snapshot that is shown.
@@ -88,15 +90,15 @@ impl Pinning {
         {
             return current.pinned.clone();
         }
-        let before = current
-            .as_ref()
-            .and_then(|current| current.pinned.as_ref().ok());
-        let (read_from, pinned) = self.read(files, before);
+        let before = current.as_ref().and_then(|current| current.shown.as_ref());
+        let (read_from, pinned) = self.read(files, found.as_ref(), before);
         // An error of the system may be temporary, and is not remembered.
         if pinned.is_ok() || matches!(pinned, Err(StoreError::Damaged { .. })) {
+            let shown = pinned.as_ref().ok().or(before).cloned();
             *current = Some(Current {
                 read_from,
                 pinned: pinned.clone(),
+                shown,
             });
         }
         pinned
@@ -155,10 +157,11 @@ impl Pinning {
         StoreError::problem(file.key(), problem)
     }
 
-    /// Reads the branch, and its snapshot unless that is `before`.
+    /// Reads the branch, whose file had the attributes `found`, and its snapshot unless that is `before`.
     fn read(
         &self,
         files: &RepositoryFiles,
+        found: Option<&ObjectMeta>,
         before: Option<&Arc<Pinned>>,
     ) -> (Option<ReadFrom>, Result<Arc<Pinned>, StoreError>) {
         let named = match (&self.file, &self.reference) {
@@ -171,7 +174,10 @@ impl Pinning {
         };
         let named = match named {
             Ok(named) => named,
-            Err(error) => return (None, Err(error)),
+            Err(error) => {
+                let read_from = found.map(|meta| (meta.version, meta.access()));
+                return (read_from, Err(error));
+            }
         };
         // A version that may still change without a trace is read again.
         let settled = named.object.as_ref().map(|object| object.meta());
@@ -261,4 +267,50 @@ fn access_of(
     }
     let shown = root.with_mode(0o444);
     Ok(shown.with_mode(readers.bits_for(shown)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::flat::testing::snapshot;
+    use super::super::limits::Limits;
+    use super::super::object_id::ObjectId;
+    use super::*;
+    use crate::store::MemoryStore;
+    use crate::store::testing::{CallKind, Recording, wrap};
+
+    #[test]
+    fn a_snapshot_after_an_error_takes_the_place_of_the_one_before() {
+        let store = Arc::new(MemoryStore::new());
+        let ids = [1, 2, 3].map(|number| ObjectId([number; 12]));
+        for id in [ids[0], ids[2]] {
+            store.insert(key_of("snapshots", id).unwrap(), snapshot(id));
+        }
+        let branch = Reference::Branch("main".to_owned());
+        let file = BranchFile::of_version_1(&branch).unwrap().unwrap();
+        let file_key = file.key().clone();
+        let name = |text: String| store.insert(file_key.clone(), text);
+        let point_to = |id: ObjectId| name(format!(r#"{{"snapshot": "{id}"}}"#));
+        let recording = Arc::default();
+        let within = wrap::<Recording>(Arc::clone(&store) as _, &recording);
+        let files = RepositoryFiles::new(within, Limits::of_budget(32 << 20));
+        let pinning = Pinning::new(branch, Some(file));
+        point_to(ids[0]);
+        let first = pinning.current(&files).unwrap();
+        assert_eq!(first.arrival, Arrival::Uploaded(SystemTime::UNIX_EPOCH));
+        for broken in [format!(r#"{{"snapshot": "{}"}}"#, ids[1]), "{}".to_owned()] {
+            name(broken);
+            assert!(pinning.current(&files).is_err());
+            recording.clear();
+            assert!(pinning.current(&files).is_err());
+            // The error is remembered, so only the version of the file is examined.
+            assert_eq!(recording.count(CallKind::Open), 0);
+            point_to(ids[0]);
+            assert!(Arc::ptr_eq(&first, &pinning.current(&files).unwrap()));
+        }
+        name("{}".to_owned());
+        assert!(pinning.current(&files).is_err());
+        point_to(ids[2]);
+        let later = pinning.current(&files).unwrap();
+        assert!(later.snapshot.id == ids[2] && later.arrival != first.arrival);
+    }
 }
