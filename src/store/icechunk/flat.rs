@@ -330,6 +330,11 @@ pub(super) mod testing {
         fn put(&mut self, place: usize, bytes: &[u8]) {
             self.0[place..place + bytes.len()].copy_from_slice(bytes);
         }
+
+        fn text(&mut self, place: usize, text: &[u8]) {
+            let first = self.vector(place, text.len(), 1);
+            self.put(first, text);
+        }
     }
 
     /// The file of a snapshot without nodes.
@@ -339,6 +344,38 @@ pub(super) mod testing {
         writer.vector(slots[2], 0, 4);
         let header = ["ICE🧊CHUNK".as_bytes(), &[b' '; 24], &[1, 1, 0]].concat();
         [header, writer.0].concat()
+    }
+
+    /// The table of a snapshot with the array `a`, which has one dimension and `n_manifests` manifests. It refers to the
+    /// first of them `n_shared` times more.
+    pub(in super::super) fn snapshot_with_array(
+        id: ObjectId,
+        n_manifests: usize,
+        n_shared: usize,
+    ) -> Vec<u8> {
+        let (mut writer, root) = FlatWriter::with_root(&[12, 0, 4]);
+        writer.put(root[0], &id.0);
+        let first = writer.vector(root[2], 1, 4);
+        let node = writer.table(first, &[8, 4, 4, 1, 4]);
+        writer.text(node[1], b"/a");
+        writer.text(node[2], b"{}");
+        writer.put(node[3], &[1]);
+        let array = writer.table(node[4], &[4, 0, 4]);
+        writer.vector(array[0], 1, 16);
+        let manifests = writer.vector(array[2], n_manifests + n_shared, 4);
+        let mut shared = None;
+        for at in 0..n_manifests {
+            let slots = writer.table(manifests + 4 * at, &[12, 4]);
+            shared.get_or_insert(slots[0] - 4);
+            let extents = writer.vector(slots[1], 1, 8);
+            writer.put(extents + 4, &9_u32.to_le_bytes());
+        }
+        for at in n_manifests..n_manifests + n_shared {
+            let place = manifests + 4 * at;
+            let offset = u32::try_from(shared.unwrap() - place).unwrap();
+            writer.put(place, &offset.to_le_bytes());
+        }
+        writer.0
     }
 }
 

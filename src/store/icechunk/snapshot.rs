@@ -21,6 +21,10 @@ pub(super) const MOST_DIMENSIONS: usize = 64;
 /// The fewest bytes that a node takes, with its path.
 const LEAST_NODE_BYTES: usize = 32;
 
+/// The fewest bytes that an array takes for each of its manifests, and for each dimension of these.
+const LEAST_MANIFEST_BYTES: usize = 24;
+const EXTENT_BYTES: usize = 8;
+
 /// The bytes that a chunk takes in a manifest, without its content or location.
 const CHUNK_BYTES: u64 = 80;
 
@@ -79,7 +83,7 @@ impl Snapshot {
         let mut by_path = Vec::with_capacity(nodes.len());
         for (at, record) in nodes.iter().enumerate() {
             let node = Node::of(record?)?;
-            node.check()?;
+            node.check(table.len())?;
             by_path.push((node.path, u32::try_from(at).unwrap_or(u32::MAX)));
         }
         by_path.sort_unstable();
@@ -182,7 +186,8 @@ impl<'s> Node<'s> {
         })
     }
 
-    fn check(&self) -> Flat<()> {
+    /// Checks a node of a table of so many bytes.
+    fn check(&self, table_bytes: usize) -> Flat<()> {
         let is_document = self.path.split('/').any(|name| name == DOCUMENT);
         let is_key = self.path.is_empty() || Key::parse(self.path.as_bytes()).is_ok();
         if is_document || !is_key {
@@ -192,7 +197,18 @@ impl<'s> Node<'s> {
             )));
         }
         self.document()?;
-        self.array()?;
+        let Some(array) = self.array()? else {
+            return Ok(());
+        };
+        // A hostile file may refer to one manifest many times, too.
+        let each = LEAST_MANIFEST_BYTES + EXTENT_BYTES * array.rank;
+        if array.manifests.len() > table_bytes / each {
+            return Err(Malformed(format!(
+                "/{}: {} manifests in {table_bytes} bytes",
+                self.path,
+                array.manifests.len()
+            )));
+        }
         Ok(())
     }
 
@@ -258,5 +274,23 @@ impl ArrayNode<'_> {
             }
         }
         Ok(parts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::flat::testing::snapshot_with_array;
+    use super::*;
+
+    #[test]
+    fn one_manifest_is_not_referred_to_many_times() {
+        let id = ObjectId([1; 12]);
+        let table = |n_manifests, n_shared| snapshot_with_array(id, n_manifests, n_shared).into();
+        let snapshot = Snapshot::read(table(1000, 0), id).unwrap();
+        let array = snapshot.node("a").unwrap().unwrap().array().unwrap();
+        let parts = array.unwrap().manifests_of(&[7]).unwrap();
+        assert_eq!(parts.len(), 1000);
+        let Malformed(problem) = Snapshot::read(table(1, 10_000), id).unwrap_err();
+        assert!(problem.contains("10001 manifests"), "{problem}");
     }
 }
