@@ -3,7 +3,6 @@
 //! All of them but the list of branches and tags are written once and never changed, so a manifest that was read holds
 //! for every snapshot. The manifests that were used last are remembered, up to a limit in bytes ([`limits`](super::limits)).
 
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -20,7 +19,7 @@ use super::snapshot::Snapshot;
 use crate::store::{Access, Key, Object, ReadRight, Store, StoreError};
 
 /// The most manifests that are remembered.
-const MOST_MANIFESTS: NonZeroUsize = NonZeroUsize::new(4096).expect("4096 is not 0");
+const MOST_MANIFESTS: usize = 4096;
 
 /// The files of a repository.
 #[derive(Debug)]
@@ -42,7 +41,11 @@ struct Manifests {
 
 /// A manifest, while it is read and later. Other callers that need it meanwhile wait.
 #[derive(Debug, Default)]
-struct ManifestSlot(Mutex<Option<Arc<Manifest>>>);
+struct ManifestSlot {
+    manifest: Mutex<Option<Arc<Manifest>>>,
+    /// Its bytes that are counted in [`Manifests`]; 0 while it is read. Changed only while all manifests are locked.
+    counted: AtomicU64,
+}
 
 /// A file of the repository, whole.
 #[derive(Debug)]
@@ -63,7 +66,7 @@ impl RepositoryFiles {
             limits,
             longest: AtomicU64::new(0),
             manifests: Mutex::new(Manifests {
-                by_id: LruCache::new(MOST_MANIFESTS),
+                by_id: LruCache::unbounded(),
                 bytes: 0,
             }),
             decoding: Mutex::default(),
@@ -138,13 +141,13 @@ impl RepositoryFiles {
         id: ObjectId,
         shown: Option<Access>,
     ) -> Result<Arc<Manifest>, StoreError> {
-        let slot = Arc::clone(
-            self.manifests
-                .lock()
-                .by_id
-                .get_or_insert(id, Arc::<ManifestSlot>::default),
-        );
-        let mut manifest = slot.0.lock();
+        let mut manifests = self.manifests.lock();
+        let slot = manifests.by_id.get_or_insert(id, Arc::default);
+        let slot = Arc::clone(slot);
+        let forgotten = manifests.forget_beyond(self.limits.most_bytes(FileKind::Manifest));
+        drop(manifests);
+        drop(forgotten);
+        let mut manifest = slot.manifest.lock();
         if let Some(manifest) = &*manifest {
             return Ok(Arc::clone(manifest));
         }
@@ -165,36 +168,42 @@ impl RepositoryFiles {
     /// The manifest `id`, if it is in memory.
     pub(super) fn known_manifest(&self, id: ObjectId) -> Option<Arc<Manifest>> {
         let slot = Arc::clone(self.manifests.lock().by_id.get(&id)?);
-        let manifest = slot.0.try_lock()?;
+        let manifest = slot.manifest.try_lock()?;
         manifest.clone()
     }
 
     /// Counts the manifest `id`, which takes `bytes`, and forgets those that were used least recently.
     fn remember(&self, id: ObjectId, slot: &Arc<ManifestSlot>, bytes: u64) {
         let mut manifests = self.manifests.lock();
-        // The slot may have been forgotten while it was read.
-        manifests.by_id.put(id, Arc::clone(slot));
+        // The slot may have been forgotten while it was read, and have been replaced by another one.
+        let replaced = manifests.by_id.put(id, Arc::clone(slot));
+        manifests.end_count(replaced.as_deref());
+        slot.counted.store(bytes, Ordering::Relaxed);
         manifests.bytes = manifests.bytes.saturating_add(bytes);
-        let mut forgotten = Vec::new();
-        while manifests.bytes > self.limits.most_bytes(FileKind::Manifest)
-            && manifests.by_id.len() > 1
-            && let Some((_, slot)) = manifests.by_id.pop_lru()
-        {
-            let bytes = slot.memory_bytes();
-            manifests.bytes = manifests.bytes.saturating_sub(bytes);
-            forgotten.push(slot);
-        }
+        let forgotten = manifests.forget_beyond(self.limits.most_bytes(FileKind::Manifest));
         drop(manifests);
-        drop(forgotten);
+        drop((replaced, forgotten));
     }
 }
 
-impl ManifestSlot {
-    /// The memory that its manifest takes; 0 while that is read.
-    fn memory_bytes(&self) -> u64 {
-        let manifest = self.0.try_lock();
-        let manifest = manifest.as_ref().and_then(|manifest| manifest.as_ref());
-        manifest.map_or(0, |manifest| manifest.memory_bytes())
+impl Manifests {
+    /// Forgets the manifests that were used least recently, until at most `most_bytes` are left, and returns them.
+    fn forget_beyond(&mut self, most_bytes: u64) -> Vec<Arc<ManifestSlot>> {
+        let mut forgotten = Vec::new();
+        while (self.bytes > most_bytes || self.by_id.len() > MOST_MANIFESTS)
+            && self.by_id.len() > 1
+            && let Some((_, slot)) = self.by_id.pop_lru()
+        {
+            self.end_count(Some(&*slot));
+            forgotten.push(slot);
+        }
+        forgotten
+    }
+
+    /// Subtracts the bytes of a slot that leaves.
+    fn end_count(&mut self, slot: Option<&ManifestSlot>) {
+        let counted = slot.map_or(0, |slot| slot.counted.swap(0, Ordering::Relaxed));
+        self.bytes = self.bytes.saturating_sub(counted);
     }
 }
 
@@ -224,4 +233,43 @@ pub(super) fn check_rights(
     }
     let reason = "fewer users may read this file of the repository than its other files";
     Err(StoreError::denied(key, reason))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::MemoryStore;
+
+    /// Whether the count of bytes is that of the slots that are remembered.
+    fn is_counted(files: &RepositoryFiles) -> bool {
+        let manifests = files.manifests.lock();
+        let each = manifests.by_id.iter();
+        let each = each.map(|(_, slot)| slot.counted.load(Ordering::Relaxed));
+        manifests.bytes == each.sum::<u64>()
+    }
+
+    #[test]
+    fn bytes_of_manifests_are_those_that_are_remembered() {
+        let store = Arc::new(MemoryStore::new());
+        let files = RepositoryFiles::new(store, Limits::of_budget(40 << 10));
+        let id = |number: usize| {
+            let mut id = [0; 12];
+            id[..8].copy_from_slice(&number.to_le_bytes());
+            ObjectId(id)
+        };
+        let slot = || Arc::new(ManifestSlot::default());
+        for number in 0..MOST_MANIFESTS + 10 {
+            files.remember(id(number), &slot(), 2);
+        }
+        assert_eq!(files.manifests.lock().bytes, 2 * MOST_MANIFESTS as u64);
+        // A slot that takes the place of another one, and slots of manifests that are missing.
+        files.remember(id(MOST_MANIFESTS), &slot(), 5);
+        assert!(is_counted(&files));
+        for number in 0..10 {
+            assert!(files.manifest(id(number), None).is_err());
+        }
+        assert!(is_counted(&files) && files.manifests.lock().by_id.len() == MOST_MANIFESTS);
+        files.remember(id(0), &slot(), 20 << 10);
+        assert!(is_counted(&files) && files.manifests.lock().by_id.len() == 1);
+    }
 }
