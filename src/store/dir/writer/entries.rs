@@ -44,7 +44,11 @@ impl DirWriter {
             Err(error) if error.is_absent() => return Ok(false),
             parent => parent?,
         };
-        refuse_link(&parent, key)?;
+        let found = refuse_link(&parent, key)?;
+        let is_it = |stat: FileStat| self.meta(&stat).version == version;
+        if found.is_some_and(|stat| !is_it(stat)) {
+            return Ok(false);
+        }
         let _lock = self.lock(&parent, key)?;
         // The object gets a temporary name first, because no system call removes the name of a
         // certain file.
@@ -56,7 +60,6 @@ impl DirWriter {
             Err(errno) => return Err(failed(key, errno)),
         }
         self.unsynced.note_name(key);
-        let is_it = |stat: FileStat| self.meta(&stat).version == version;
         if name.stat().is_ok_and(is_it) {
             drop(name);
             self.end_waiting(key);
@@ -68,7 +71,10 @@ impl DirWriter {
         self.unsynced.note_name(key);
         match placed {
             Ok(()) | Err(Errno::EXIST) => Ok(false),
-            Err(errno) => Err(failed(key, errno)),
+            Err(errno) => {
+                name.keep(key, errno);
+                Err(failed(key, errno))
+            }
         }
     }
 
@@ -122,12 +128,12 @@ fn sync_names_in(directory: &OwnedFd) -> Result<(), Errno> {
     fsync(openat(directory, ".", flags, Mode::empty())?)
 }
 
-/// Refuses to change a symbolic link.
-fn refuse_link(parent: &OwnedFd, key: &Key) -> Result<(), StoreError> {
+/// Refuses to change a symbolic link. Returns the attributes of the file at `key`, if they can be read.
+fn refuse_link(parent: &OwnedFd, key: &Key) -> Result<Option<FileStat>, StoreError> {
     match statat(parent, key.name(), AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink => {
             Err(failed(key, Errno::LOOP))
         }
-        _ => Ok(()),
+        found => Ok(found.ok()),
     }
 }

@@ -19,7 +19,8 @@ pub(super) enum Replaced {
     Done,
     /// The key has no object.
     Gone,
-    /// The key had another object than the one that the draft was to replace, and has it again.
+    /// The key had another object than the one that the draft was to replace, and has it again. If it could not be put
+    /// back, it is kept under another name.
     Other {
         /// Whether the draft has its temporary name again. It cannot get another one.
         is_draft_back: bool,
@@ -51,7 +52,10 @@ impl DirWriter {
         }
         let put_back = put_back(name, (parent, key), draft);
         self.unsynced.note_name(key);
-        let is_draft_back = put_back?;
+        let is_draft_back = put_back.unwrap_or_else(|errno| {
+            name.keep(key, errno);
+            false
+        });
         Ok(Replaced::Other { is_draft_back })
     }
 
@@ -86,7 +90,8 @@ impl DirWriter {
         }
         rename(name.path(), at, RenameFlags::empty()).map_err(failed)?;
         if is_linked && !self.is_expected(look(), replaces) {
-            rename(old.path(), at, RenameFlags::empty()).map_err(failed)?;
+            let put_back = rename(old.path(), at, RenameFlags::empty());
+            put_back.unwrap_or_else(|errno| old.keep(key, errno));
             self.unsynced.note_name(key);
             let is_draft_back = false;
             return Ok(Replaced::Other { is_draft_back });
@@ -97,28 +102,30 @@ impl DirWriter {
 
 /// Puts an object of another program, which has the temporary name of a draft, back to `key`, which the draft has. An
 /// object that takes this place meanwhile is newer, and stays there. Returns whether the draft has its name again.
+///
+/// # Errors
+/// An object of another program may still have the temporary name then.
 fn put_back(
     name: &TemporaryName,
     (parent, key): (&OwnedFd, &Key),
     draft: &File,
-) -> Result<bool, StoreError> {
+) -> Result<bool, Errno> {
     let identity = |stat: FileStat| (stat.st_dev, stat.st_ino);
-    let failed = |errno| failed(key, errno);
-    let own = identity(fstat(draft).map_err(failed)?);
+    let own = identity(fstat(draft)?);
     // The object that was last put to the key, which the next exchange must return.
     let mut at_key = own;
     for _ in 0..ATTEMPTS {
-        let put = identity(name.stat().map_err(failed)?);
+        let put = identity(name.stat()?);
         match rename(name.path(), (parent, key.name()), RenameFlags::EXCHANGE) {
             Ok(()) => {}
             // The draft was removed from the key, so the other program's object stays removed.
             Err(Errno::NOENT) => return Ok(false),
-            Err(errno) => return Err(failed(errno)),
+            Err(errno) => return Err(errno),
         }
-        if identity(name.stat().map_err(failed)?) == at_key {
+        if identity(name.stat()?) == at_key {
             return Ok(at_key == own);
         }
         at_key = put;
     }
-    Ok(false)
+    Err(Errno::BUSY)
 }

@@ -2,21 +2,24 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 use super::super::stat::{FileStat, fstat, statat};
 use super::calls::{mkdirat, openat, unlinkat};
-use super::names::{NameIn, name_file};
+use super::names::{NameIn, name_file, rename};
 use super::{OWN_DIRECTORY, Root, failed};
-use crate::store::{Prefix, StoreError};
+use crate::store::{Key, Prefix, StoreError};
 use std::fs::File;
 
 /// The end of the name of a temporary file. Before it are 16 hexadecimal digits.
 const SUFFIX: &[u8] = b".tmp";
+
+/// The end of the name of an object of another program that could not be put back. No mount removes it.
+const KEPT_SUFFIX: &str = ".kept";
 
 /// The temporary names of one writer.
 #[derive(Debug, Default)]
@@ -31,10 +34,15 @@ pub(super) struct Temporaries {
 pub(super) struct TemporaryName {
     directory: Arc<OwnedFd>,
     name: Vec<u8>,
+    /// Whether the file is not removed.
+    is_kept: AtomicBool,
 }
 
 impl Drop for TemporaryName {
     fn drop(&mut self) {
+        if self.is_kept.load(Ordering::Relaxed) {
+            return;
+        }
         // Once the draft has the name of an object, this name does not exist.
         let _ = unlinkat(&self.directory, &self.name, AtFlags::empty());
     }
@@ -95,6 +103,7 @@ impl Temporaries {
         Ok(TemporaryName {
             directory: self.directory(root)?,
             name: [self.free_digits().as_bytes(), SUFFIX].concat(),
+            is_kept: AtomicBool::new(false),
         })
     }
 
@@ -126,6 +135,33 @@ impl TemporaryName {
     /// The name in its directory.
     pub(super) fn path(&self) -> NameIn<'_> {
         (&self.directory, &self.name)
+    }
+
+    /// Keeps the file with this name, an object of another program that could not be put back to `key` because of
+    /// `errno`, and tells where it is. The file gets a name that no later mount removes.
+    pub(super) fn keep(&self, key: &Key, errno: Errno) {
+        self.is_kept.store(true, Ordering::Relaxed);
+        let digits = self.name.strip_suffix(SUFFIX).unwrap_or(&self.name);
+        let mut names = (0..1000).map(|n| {
+            let end = format!(".{n}{KEPT_SUFFIX}");
+            [digits, end.as_bytes()].concat()
+        });
+        // A process with the same number may have kept an object before.
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        let free = names.find(|name| statat(&self.directory, name, flags) == Err(Errno::NOENT));
+        let kept = free.ok_or(Errno::EXIST).and_then(|name| {
+            rename(self.path(), (&self.directory, &name), RenameFlags::empty()).map(|()| name)
+        });
+        let name = match &kept {
+            Err(Errno::NOENT) => return,
+            Err(_) => &self.name,
+            Ok(name) => name,
+        };
+        let [own, name] = [OWN_DIRECTORY, name].map(String::from_utf8_lossy);
+        log::error!(
+            "{key}: another program has put an object there, which was taken away and could not be put back ({errno}): \
+             it is in the store as {own}/{name}"
+        );
     }
 
     /// The attributes of the file with this name.

@@ -63,6 +63,8 @@ struct Recorder {
     held: Vec<OwnedFd>,
     /// The change by another program that happens just before the next rename(2).
     meanwhile: Option<Meanwhile>,
+    /// The number of calls of rename(2) until the one that fails.
+    until_failure: Option<usize>,
 }
 
 /// A change that happens between two calls.
@@ -94,6 +96,28 @@ pub(crate) fn before_rename(what: impl FnOnce() + 'static) {
         let recorder = recorder.as_mut().expect("the calls are recorded");
         recorder.meanwhile = Some(Meanwhile(Box::new(what)));
     });
+}
+
+/// Makes call number `nth` of rename(2) of this thread, counted from 1, fail with `EIO`.
+pub(crate) fn fail_rename(nth: usize) {
+    RECORDER.with_borrow_mut(|recorder| {
+        let recorder = recorder.as_mut().expect("the calls are recorded");
+        recorder.until_failure = Some(nth);
+    });
+}
+
+/// Whether this call of rename(2) fails; counts the call.
+fn is_failure() -> bool {
+    RECORDER.with_borrow_mut(|recorder| {
+        let Some(until) = recorder
+            .as_mut()
+            .and_then(|found| found.until_failure.as_mut())
+        else {
+            return false;
+        };
+        *until = until.wrapping_sub(1);
+        *until == 0
+    })
 }
 
 /// The number of calls that were recorded.
@@ -251,6 +275,9 @@ pub(in crate::store::dir::writer) fn renameat_with<P: Arg, Q: Arg, OldFd: AsFd, 
         }
     } else if lacking().flags {
         return Err(Errno::INVAL);
+    }
+    if is_failure() {
+        return Err(Errno::IO);
     }
     let (old_name, name) = (old_path.into_c_str()?, path.into_c_str()?);
     rustix::fs::renameat_with(&old_directory, &*old_name, &directory, &*name, flags)?;

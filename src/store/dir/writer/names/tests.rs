@@ -4,8 +4,10 @@ use std::fs;
 
 use super::NameCalls;
 use crate::store::dir::writer::calls::recorded::{self, Lacking};
-use crate::store::dir::writer::tests::{Fixture, NEW, fixture, key};
-use crate::store::dir::writer::{Commit, Durability, RenameMode, Replaces, StoreError};
+use crate::store::dir::writer::tests::{Fixture, NEW, fixture, key, writer_with};
+use crate::store::dir::writer::{
+    Commit, Durability, RenameMode, Replaces, StoreError, WriterOptions,
+};
 
 const ALL: Lacking = Lacking {
     nameless: false,
@@ -185,4 +187,58 @@ fn an_object_that_another_program_makes_during_an_erase_stays() {
         assert_eq!(at(&f, "a/c/0").unwrap(), "by others", "{lack:?}");
         assert!(is_clean(&f));
     }
+}
+
+#[test]
+fn an_object_that_cannot_be_put_back_is_kept() {
+    for (lack, is_erase) in [(ALL, true), (ALL, false), (FILE_SYSTEMS[2], false)] {
+        let f = lacking(lack);
+        let Commit::Done(first) = commit(&f, "first", Replaces::Nothing).unwrap() else {
+            panic!("not committed");
+        };
+        let version = first.meta.version;
+        let path = f.path.join("a/c/0");
+        if is_erase || lack.flags {
+            recorded::before_rename(move || fs::write(path, "by others").unwrap());
+        } else {
+            fs::write(path, "by others").unwrap();
+        }
+        recorded::fail_rename(2);
+        if is_erase {
+            f.writer.erase_version(&key("a/c/0"), version).unwrap_err();
+            assert_eq!(at(&f, "a/c/0"), None);
+        } else {
+            let committed = commit(&f, "second", Replaces::Version(version));
+            assert!(is_conflict(committed));
+            assert_eq!(at(&f, "a/c/0").unwrap(), "second", "{lack:?}");
+        }
+        recorded::stop();
+        let Fixture {
+            _folder,
+            path,
+            writer,
+        } = f;
+        drop(writer);
+        // Another mount removes what was left.
+        drop(writer_with(&path, &WriterOptions::default()).unwrap());
+        let files = fs::read_dir(path.join(".zarr-mount")).unwrap();
+        let kept = files.map(|file| fs::read_to_string(file.unwrap().path()).unwrap());
+        assert_eq!(kept.collect::<Vec<_>>(), ["by others"], "{lack:?}");
+    }
+}
+
+#[test]
+fn an_object_that_is_another_one_already_is_not_touched_by_an_erase() {
+    let f = lacking(ALL);
+    let Commit::Done(first) = commit(&f, "first", Replaces::Nothing).unwrap() else {
+        panic!("not committed");
+    };
+    fs::write(f.path.join("a/c/0"), "by others").unwrap();
+    recorded::fail_rename(1);
+    let erased = f
+        .writer
+        .erase_version(&key("a/c/0"), first.meta.version)
+        .unwrap();
+    assert!(!erased && at(&f, "a/c/0").unwrap() == "by others");
+    assert!(is_clean(&f));
 }
