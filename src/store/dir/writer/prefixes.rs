@@ -53,7 +53,8 @@ impl DirWriter {
     /// [`StoreError::Io`] with `EEXIST` when the name is taken.
     pub fn make_prefix(&self, key: &Key, new: NewFile) -> Result<(), StoreError> {
         let parent = self.parent_of_new(key)?;
-        let mode = Mode::from_raw_mode(new.mode & 0o7777);
+        // The daemon, which may not be root, opens the directory before it has its mode.
+        let mode = Mode::from_raw_mode(new.mode & 0o7777) | Mode::RWXU;
         mkdirat(&parent, key.name(), mode).map_err(|errno| failed(key, errno))?;
         self.unsynced.note_name(key);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;

@@ -94,6 +94,20 @@ fn a_new_file_has_the_bits_that_its_maker_asks_for_if_it_is_the_makers() {
     }
 }
 
+#[test]
+fn a_new_directory_may_be_unreadable_for_its_owner() {
+    let f = fixture(Durability::Never);
+    let (uid, gid) = own();
+    let new = NewFile {
+        mode: 0o300,
+        umask: 0,
+        uid,
+        gid,
+    };
+    f.writer.make_prefix(&key("d"), new).unwrap();
+    assert_eq!(mode(&f.path.join("d")), 0o300);
+}
+
 /// A list that lets the user 12345 read, but not the group. Without the list, the mode would let the group
 /// read.
 fn named() -> AccessList {
