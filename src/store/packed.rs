@@ -38,9 +38,27 @@ pub(super) fn find_hierarchy(store: &dyn Store) -> Result<Option<Prefix>, StoreE
 
 fn holds_hierarchy(store: &dyn Store, prefix: &Prefix) -> Result<bool, StoreError> {
     for name in ROOT_KEYS {
-        if store.stat(&prefix.key(name)?)?.is_some() {
+        let stat = store.stat(&prefix.key(name)?)?;
+        // A directory may have any of these names.
+        if stat.is_some_and(|stat| stat.object_meta().is_some()) {
             return Ok(true);
         }
     }
     Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{Key, MemoryStore};
+
+    #[test]
+    fn a_directory_is_no_document() {
+        let store = MemoryStore::new();
+        for key in ["meta/a.txt", "d/zarr.json"] {
+            store.insert(Key::parse(key.as_bytes()).unwrap(), "");
+        }
+        let found = find_hierarchy(&store).unwrap();
+        assert_eq!(found, Some(Prefix::parse(b"d").unwrap()));
+    }
 }
