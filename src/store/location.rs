@@ -75,7 +75,9 @@ pub(super) fn percent_decoded(text: &[u8]) -> Vec<u8> {
     let mut rest = text;
     while let Some((&first, after)) = rest.split_first() {
         let escape = after.first_chunk().filter(|_| first == b'%');
-        let escape = escape.and_then(|digits: &[u8; 2]| std::str::from_utf8(digits).ok());
+        // `from_str_radix` takes a sign, too.
+        let escape = escape.filter(|digits: &&[u8; 2]| digits.iter().all(u8::is_ascii_hexdigit));
+        let escape = escape.and_then(|digits| std::str::from_utf8(digits).ok());
         let byte = escape.and_then(|digits| u8::from_str_radix(digits, 16).ok());
         decoded.push(byte.unwrap_or(first));
         let skipped = if byte.is_some() { 2 } else { 0 };
@@ -285,6 +287,19 @@ mod tests {
         assert_eq!(location, Location::Directory(path.to_owned()));
         assert_eq!(location.to_string(), path.display().to_string());
         open_store(&location, Symlinks::Inside).unwrap();
+    }
+
+    #[test]
+    fn escapes_have_two_digits() {
+        for (text, decoded) in [
+            ("%41%2fb", "A/b"),
+            ("%+b", "%+b"),
+            ("%-0", "%-0"),
+            ("%4", "%4"),
+            ("%%41", "%A"),
+        ] {
+            assert_eq!(percent_decoded(text.as_bytes()), decoded.as_bytes());
+        }
     }
 
     #[test]
