@@ -193,8 +193,10 @@ impl Shared {
         start: &Result<ObjectStart, StoreError>,
     ) {
         if self.kept.is_some()
-            && let Ok(Some((_, bytes))) = start
+            && let Ok(Some((meta, bytes))) = start
             && let Some(Known(Some(pinned))) = self.remembered.get(key)
+            // Another thread may have got a later version since.
+            && pinned.meta.version == meta.version
         {
             self.keep_range(key, &pinned, 0, std::slice::from_ref(bytes));
         }
@@ -257,4 +259,72 @@ impl Shared {
 /// Whether each mount asks for this object before it uses it.
 pub(super) fn is_asked_for_anew(key: &Key) -> bool {
     is_document(key.name()) || ROOT_DOCUMENTS.contains(&key.as_bytes())
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::path::Path;
+    use std::time::{Duration, SystemTime};
+
+    use object_store::ObjectMeta as ServerMeta;
+    use tempfile::tempdir;
+
+    use super::*;
+    use crate::store::remote::tag::LastModified;
+    use crate::store::remote::{DiskCacheOptions, RemoteOptions, RemoteStore, RemoteUrl};
+
+    /// A store that never changes, with this cache. No server listens at its URL.
+    pub(in super::super) fn store(cache: &Path, is_offline: bool) -> RemoteStore {
+        let options = RemoteOptions {
+            anonymous: true,
+            region: Some("us-east-1".to_owned()),
+            endpoint: Some("http://127.0.0.1:1".to_owned()),
+            time_to_live: None,
+            disk_cache: Some(DiskCacheOptions {
+                directory: cache.to_path_buf(),
+                most_bytes: 1 << 30,
+                is_offline,
+                is_immutable: !is_offline,
+                begun: Instant::now(),
+            }),
+            ..RemoteOptions::default()
+        };
+        let url = RemoteUrl::parse("s3://bucket/z").unwrap().unwrap();
+        RemoteStore::open(url, &options).unwrap()
+    }
+
+    pub(in super::super) fn key(text: &str) -> Key {
+        Key::parse(text.as_bytes()).unwrap()
+    }
+
+    /// What the server says of an object of 5 bytes.
+    pub(in super::super) fn described(path: &str, tag: &str) -> ServerMeta {
+        ServerMeta {
+            location: path.into(),
+            last_modified: (SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000)).into(),
+            size: 5,
+            e_tag: Some(tag.to_owned()),
+            version: None,
+        }
+    }
+
+    pub(in super::super) fn pinned(tag: &str) -> Pinned {
+        Pinned::new(&described("", tag), None, LastModified::OfUpload)
+    }
+
+    #[test]
+    fn first_bytes_are_kept_under_their_own_version_alone() {
+        let cache = tempdir().unwrap();
+        let store = store(cache.path(), false);
+        let (shared, key) = (&store.shared, key("c/0"));
+        let (old, new) = (pinned("1"), pinned("2"));
+        shared
+            .remembered
+            .put(&key, Instant::now(), Some(new.clone()));
+        for (start, is_kept) in [(&old, false), (&new, true)] {
+            let start = Ok(Some((start.meta, Bytes::from_static(b"12345"))));
+            shared.keep_start(&key, &start);
+            assert_eq!(shared.read_kept(&key, &new, 0, &mut [0; 5]), is_kept);
+        }
+    }
 }
