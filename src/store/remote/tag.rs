@@ -70,12 +70,15 @@ impl Pinned {
             arrival: last_modified.arrival(tag.as_deref(), mtime, date),
             ..attributes(version, 0o444, dating)
         };
-        let age = date.and_then(|date| date.duration_since(mtime).ok());
-        let is_settled = age.is_some_and(|age| age >= SERVER_YOUTH);
+        // An answer without a date is compared with our clock.
+        let is_settled = || {
+            let age = date.unwrap_or_else(SystemTime::now).duration_since(mtime);
+            age.is_ok_and(|age| age >= SERVER_YOUTH)
+        };
         Pinned {
             meta,
             tag,
-            is_young: last_modified == LastModified::OfFile && date.is_some() && !is_settled,
+            is_young: last_modified == LastModified::OfFile && !is_settled(),
         }
     }
 
@@ -228,6 +231,20 @@ mod tests {
         ] {
             let date = written + Duration::from_secs(seconds);
             assert_eq!(pinned(&found, Some(date)).meta.dating, expected, "{why}");
+        }
+    }
+
+    #[test]
+    fn a_version_of_a_web_server_without_a_date_is_young_by_our_clock() {
+        let now = SystemTime::now();
+        for (seconds, is_young) in [(0, true), (60, false)] {
+            let found = ServerMeta {
+                last_modified: (now - Duration::from_secs(seconds)).into(),
+                ..meta(Some("\"1\""), "2026-01-01T00:00:00Z")
+            };
+            assert_eq!(pinned(&found, None).is_young, is_young, "{seconds}");
+            let of_bucket = Pinned::new(&found, None, LastModified::OfUpload);
+            assert!(!of_bucket.is_young, "{seconds}");
         }
     }
 

@@ -111,6 +111,8 @@ impl Kept {
             };
             // The clock of the server is not known any more.
             let mut pinned = Pinned::new(&found, None, self.last_modified);
+            // It was examined when the answer was kept.
+            pinned.is_young = false;
             if let Some(ms) = number("arrived_ms") {
                 let arrived = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(ms))?;
                 pinned.meta.arrival = Arrival::Uploaded(arrived);
