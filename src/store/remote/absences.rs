@@ -42,6 +42,32 @@ struct Watched {
     listed: Option<ListedNames>,
 }
 
+/// The task of listing names below a prefix. It is dropped unfinished if the requests of its caller are cancelled.
+#[derive(Debug)]
+pub(super) struct ListingTask<'a> {
+    absences: &'a Absences,
+    pub(super) prefix: Prefix,
+}
+
+impl ListingTask<'_> {
+    /// Remembers the listing, which may have failed.
+    pub(super) fn finish(self, listed: Option<ListedNames>) {
+        if let Some(watched) = self.absences.by_prefix.lock().peek_mut(&self.prefix) {
+            watched.most_misses = watched.most_misses.saturating_mul(2).min(MOST_MISSES);
+            watched.misses = 0;
+            watched.listed = listed;
+        }
+    }
+}
+
+impl Drop for ListingTask<'_> {
+    fn drop(&mut self) {
+        if let Some(watched) = self.absences.by_prefix.lock().peek_mut(&self.prefix) {
+            watched.is_listing = false;
+        }
+    }
+}
+
 /// A part of the names below a prefix, in their order: all from one to another.
 #[derive(Debug)]
 pub(super) struct ListedNames {
@@ -123,28 +149,19 @@ impl Absences {
         }
     }
 
-    /// Whether the names around `key` should be listed now. If so, the caller lists them and calls
-    /// [`Absences::put`]. Until then, other callers get `false`.
-    pub(super) fn takes_listing(&self, key: &Key) -> bool {
+    /// The task of listing the names around `key`, if they should be listed now. Until it is done or dropped, other
+    /// callers get `None`.
+    pub(super) fn take_listing(&self, key: &Key) -> Option<ListingTask<'_>> {
         let mut by_prefix = self.by_prefix.lock();
-        let Some(watched) = by_prefix.peek_mut(&key.parent()) else {
-            return false;
-        };
+        let watched = by_prefix.peek_mut(&key.parent())?;
         if watched.is_listing || watched.misses < watched.most_misses {
-            return false;
+            return None;
         }
         watched.is_listing = true;
-        watched.most_misses = watched.most_misses.saturating_mul(2).min(MOST_MISSES);
-        true
-    }
-
-    /// Remembers a listing of names below `prefix`, which may have failed.
-    pub(super) fn put(&self, prefix: &Prefix, listed: Option<ListedNames>) {
-        if let Some(watched) = self.by_prefix.lock().peek_mut(prefix) {
-            watched.is_listing = false;
-            watched.misses = 0;
-            watched.listed = listed;
-        }
+        Some(ListingTask {
+            absences: self,
+            prefix: key.parent(),
+        })
     }
 
     /// Whether names below `prefix` were listed, and the listing is trusted.
@@ -191,17 +208,20 @@ mod tests {
         let mut listings = Vec::new();
         for number in 0..100 {
             let key = key(&format!("a/c/{number}"));
-            if absences.takes_listing(&key) {
+            if let Some(task) = absences.take_listing(&key) {
                 listings.push(since_last);
                 since_last = 0;
-                assert!(!absences.takes_listing(&key), "they are being listed");
-                absences.put(&key.parent(), None);
+                assert!(absences.take_listing(&key).is_none(), "being listed");
+                drop(task);
+                let task = absences.take_listing(&key);
+                task.expect("the first task was dropped").finish(None);
             }
             absences.add(&key);
             since_last += 1;
         }
         assert_eq!(listings, [3, 6, 12, 24, 48]);
-        assert!(!absences.takes_listing(&key("a/d/0")), "of another prefix");
+        let of_another = absences.take_listing(&key("a/d/0"));
+        assert!(of_another.is_none(), "of another prefix");
     }
 
     #[test]
@@ -210,7 +230,7 @@ mod tests {
         absences.add(&key("c/0"));
         assert!(!absences.has(&key("c/0")), "nothing is listed");
         let some = listed("1", Some("3"), &["10", "3"]);
-        absences.put(&key("c").to_prefix(), Some(some));
+        absences.put_all(&key("c").to_prefix(), some);
         let absent = ["0", "1", "10", "11", "2", "3", "30", "4"];
         let absent = absent.map(|name| (name, absences.has(&key(&format!("c/{name}")))));
         let told: Vec<&str> = absent
@@ -221,7 +241,7 @@ mod tests {
         assert_eq!(told, ["11", "2"]);
         absences.remove(&key("c/11"));
         assert!(!absences.has(&key("c/11")), "it was found since");
-        absences.put(&key("c").to_prefix(), Some(listed("", None, &[])));
+        absences.put_all(&key("c").to_prefix(), listed("", None, &[]));
         assert!(absences.has(&key("c/4")), "nothing follows");
         assert!(!absences.has(&key("d/4")));
     }
@@ -230,7 +250,7 @@ mod tests {
     fn a_listing_is_trusted_for_the_time_to_live() {
         let absences = Absences::new(Arc::new(Trust::new(Some(Duration::ZERO), false)));
         absences.add(&key("c/0"));
-        absences.put(&key("c").to_prefix(), Some(listed("", None, &[])));
+        absences.put_all(&key("c").to_prefix(), listed("", None, &[]));
         assert!(!absences.has(&key("c/0")));
     }
 }

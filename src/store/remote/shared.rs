@@ -138,12 +138,12 @@ impl Shared {
     /// prefix were absent.
     pub(super) async fn is_listed_absent(&self, key: &Key) -> bool {
         let absences = &self.remembered.absences;
-        if !self.client.lists_pages() || !absences.takes_listing(key) {
-            return absences.has(key);
+        if self.client.lists_pages()
+            && let Some(task) = absences.take_listing(key)
+        {
+            let listed = self.list_around(key, &task.prefix).await;
+            task.finish(listed);
         }
-        let prefix = key.parent();
-        let listed = self.list_around(key, &prefix).await;
-        absences.put(&prefix, listed);
         absences.has(key)
     }
 
