@@ -80,6 +80,8 @@ pub(super) struct ListedNames {
     /// The last name that was listed; `None` if no other name follows.
     pub(super) last: Option<Vec<u8>>,
     pub(super) names: HashSet<Vec<u8>>,
+    /// Whether pages of it were kept on disk, so that the disk may have later answers.
+    pub(super) is_kept: bool,
 }
 
 impl Watched {
@@ -115,18 +117,24 @@ impl Absences {
 
     /// The listing that shows that no object is at `key`, if one does.
     pub(super) fn told_at(&self, key: &Key) -> Option<AnswerTimes> {
+        Some(self.told(key)?.0)
+    }
+
+    /// Like [`Absences::told_at`], and whether pages of that listing were kept on disk.
+    pub(super) fn told(&self, key: &Key) -> Option<(AnswerTimes, bool)> {
         let mut by_prefix = self.by_prefix.lock();
         self.tells(by_prefix.get(&key.parent())?, key)
     }
 
-    fn tells(&self, watched: &Watched, key: &Key) -> Option<AnswerTimes> {
+    fn tells(&self, watched: &Watched, key: &Key) -> Option<(AnswerTimes, bool)> {
         let listed = watched.listed.as_ref();
         let listed = listed.filter(|listed| self.trust.covers(listed.checked))?;
         let tells = listed.covers(key.name()) && !listed.names.contains(key.name());
-        tells.then_some(AnswerTimes {
+        let times = AnswerTimes {
             asked: listed.checked,
             answered: listed.answered,
-        })
+        };
+        tells.then_some((times, listed.is_kept))
     }
 
     /// Notes that no object is at `key`, by the answer to a request.
@@ -198,6 +206,7 @@ mod tests {
             after: after.into(),
             last: last.map(Into::into),
             names: names.iter().map(|name| name.as_bytes().to_vec()).collect(),
+            is_kept: false,
         }
     }
 

@@ -35,6 +35,8 @@ pub(super) struct RemoteListing {
     /// name.
     names: Option<HashSet<Vec<u8>>>,
     begun: Instant,
+    /// Whether a page was kept on disk.
+    has_kept: bool,
 }
 
 /// The page that follows.
@@ -72,6 +74,7 @@ impl RemoteListing {
             prefix_meta,
             names: is_first.then(HashSet::new),
             begun: Instant::now(),
+            has_kept: false,
         };
         listing.request(None, offset);
         listing.take_page()?;
@@ -111,6 +114,7 @@ impl RemoteListing {
             self.request(Some(token), None);
         }
         self.begun = self.begun.min(page.asked);
+        self.has_kept |= page.is_kept;
         self.add(page);
         if matches!(self.next, NextPage::None) {
             self.tell_absences();
@@ -130,6 +134,7 @@ impl RemoteListing {
                 after: Vec::new(),
                 last: None,
                 names,
+                is_kept: self.has_kept,
             };
             self.shared
                 .remembered
@@ -157,7 +162,7 @@ impl RemoteListing {
 
     /// Adds the entries of a page, in the order of their keys, and remembers their versions.
     fn add(&mut self, page: Page) {
-        let checked = page.asked;
+        let (checked, is_kept) = (page.asked, page.is_kept);
         let mut entries = Vec::new();
         for prefix in page.names.common_prefixes {
             if let Some(name) = self.name_of(prefix.as_ref()) {
@@ -175,7 +180,7 @@ impl RemoteListing {
             let found = self.shared.client.pinned(&object, page.date);
             entries.push(entry(name, EntryKind::Object, Some(found.meta)));
             if let Ok(key) = self.prefix.key(name.as_bytes()) {
-                self.shared.remembered.put(&key, checked, Some(found));
+                self.shared.put_listed(&key, (checked, is_kept), found);
             }
         }
         if !entries.is_empty() {

@@ -36,6 +36,8 @@ pub(super) struct Page {
     pub(super) date: Option<SystemTime>,
     /// When the page was requested.
     pub(super) asked: Instant,
+    /// Whether the page was kept on disk, where answers about its objects may be later.
+    pub(super) is_kept: bool,
 }
 
 impl RemoteClient {
@@ -99,6 +101,7 @@ impl RemoteClient {
                 token: page_token,
                 date: facts.date,
                 asked,
+                is_kept: false,
             })
         })
         .await
@@ -124,6 +127,7 @@ impl RemoteClient {
             token: None,
             date: None,
             asked,
+            is_kept: false,
         })
     }
 

@@ -48,6 +48,8 @@ struct Told {
     is_saved: bool,
     /// Whether the answer only shows since when a version is known, and is not trusted.
     is_earlier: bool,
+    /// Whether the answer comes from a kept page of names, and the disk may have a later one.
+    is_listed: bool,
 }
 
 /// Documents that were read, because they are read again and again. After the time to live, the
@@ -90,12 +92,20 @@ impl Remembered {
 
     /// The answer about `key`, if it is younger than the time to live.
     pub(super) fn get(&self, key: &Key) -> Option<Known> {
+        Some(self.get_with_page(key)?.0)
+    }
+
+    /// Like [`Remembered::get`]. If the answer comes from a kept page of names, and the disk may have a later one, also
+    /// returns when the page was requested.
+    pub(super) fn get_with_page(&self, key: &Key) -> Option<(Known, Option<Instant>)> {
         if let Some(told) = self.keys.lock().get(key)
             && self.counts(told)
         {
-            return Some(Known(told.found.clone()));
+            let page = told.is_listed.then_some(told.answer.asked);
+            return Some((Known(told.found.clone()), page));
         }
-        self.absences.has(key).then_some(Known(None))
+        let (answer, is_kept) = self.absences.told(key)?;
+        Some((Known(None), is_kept.then_some(answer.asked)))
     }
 
     /// The times of the answer about `key`; those of an answer at this moment, if none is
@@ -148,6 +158,7 @@ impl Remembered {
             found,
             is_saved: false,
             is_earlier: false,
+            is_listed: false,
         };
         keys.put(key.clone(), told);
     }
@@ -163,6 +174,7 @@ impl Remembered {
                 found: Some(found),
                 is_saved: true,
                 is_earlier: true,
+                is_listed: false,
             };
             keys.put(key.clone(), told);
         }
@@ -182,6 +194,41 @@ impl Remembered {
         self.note_saved(key, answer, found);
     }
 
+    /// Remembers the version of `key` in a kept page of names that was requested at `asked`, unless a later answer is
+    /// remembered. It is not saved: the disk may have a later answer.
+    pub(super) fn put_listed(&self, key: &Key, asked: Instant, found: Pinned) {
+        let mut keys = self.keys.lock();
+        let is_later = |told: &Told| self.counts(told) && told.answer.asked >= asked;
+        if keys.peek(key).is_some_and(is_later) {
+            return;
+        }
+        let answered = Instant::now();
+        let told = Told {
+            answer: AnswerTimes { asked, answered },
+            found: Some(found),
+            is_saved: true,
+            is_earlier: false,
+            is_listed: true,
+        };
+        keys.put(key.clone(), told);
+        drop(keys);
+        self.put_prefix(&key.parent(), asked);
+        self.absences.remove(key);
+    }
+
+    /// Notes that the disk has no later answer about `key` than a kept page of names.
+    pub(super) fn note_latest(&self, key: &Key) {
+        if let Some(told) = self.keys.lock().peek_mut(key)
+            && !told.is_earlier
+        {
+            told.is_listed = false;
+            return;
+        }
+        if let Some(answer) = self.absences.told_at(key) {
+            self.note_saved(key, answer, None);
+        }
+    }
+
     /// The answer about `key` and its times, if it is not kept on disk. From now on it is.
     pub(super) fn take_unsaved(&self, key: &Key) -> Option<(AnswerTimes, Option<Pinned>)> {
         if let Some(told) = self.keys.lock().peek_mut(key) {
@@ -191,7 +238,10 @@ impl Remembered {
             }
             return Some((told.answer, told.found.clone()));
         }
-        let answer = self.absences.told_at(key)?;
+        let (answer, is_kept) = self.absences.told(key)?;
+        if is_kept {
+            return None;
+        }
         self.note_saved(key, answer, None);
         Some((answer, None))
     }
@@ -202,6 +252,7 @@ impl Remembered {
             found,
             is_saved: true,
             is_earlier: false,
+            is_listed: false,
         };
         self.keys.lock().put(key.clone(), told);
     }

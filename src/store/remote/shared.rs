@@ -160,7 +160,7 @@ impl Shared {
             ..PageRequest::default()
         };
         let page = self.page(request).await.ok()?;
-        let checked = page.asked;
+        let (checked, is_kept) = (page.asked, page.is_kept);
         let answered = Instant::now();
         let is_last = page.token.is_none();
         let names = self.names_in(prefix, &start, page);
@@ -170,6 +170,7 @@ impl Shared {
             after: after.as_bytes().to_vec(),
             last: (!is_last).then(|| names.iter().max().cloned().unwrap_or_default()),
             names: names.into_iter().collect(),
+            is_kept,
         })
     }
 
@@ -186,11 +187,20 @@ impl Shared {
                 names.push(name.as_bytes().to_vec());
                 if let Ok(key) = prefix.key(name.as_bytes()) {
                     let found = self.client.pinned(&object, page.date);
-                    self.remembered.put(&key, page.asked, Some(found));
+                    self.put_listed(&key, (page.asked, page.is_kept), found);
                 }
             }
         }
         names
+    }
+
+    /// Remembers the version of `key` in a page that was requested at `asked`, and that may be a kept one.
+    pub(super) fn put_listed(&self, key: &Key, (asked, is_kept): (Instant, bool), found: Pinned) {
+        if is_kept {
+            self.remembered.put_listed(key, asked, found);
+        } else {
+            self.remembered.put(key, asked, Some(found));
+        }
     }
 
     /// The result of a request for the object at `key`, `None` if there is no object.

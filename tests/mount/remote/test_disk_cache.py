@@ -191,6 +191,24 @@ def test_offline(kind, root, mount, tmp_path):
         assert not asked_for(server)
 
 
+def test_an_older_listing_hides_no_object_that_was_read_later(mount, tmp_path):
+    root, cache = written(tmp_path / "root"), tmp_path / "cache"
+    with FaultServer(root, "s3") as server:
+        made = caching(mount, server, cache)
+        assert os.listdir(made.path / "keys" / "hole" / "c") == ["1"]
+        made.unmount()
+        folder = root / "bucket" / "z"
+        shutil.copy(folder / "plain" / "c" / "0", folder / "hole" / "c" / "0")
+        remote_samples.age(root)
+        made = caching(mount, server, cache)
+        assert attempt(made.path / "chunks" / "hole" / "c" / "0") == chunk("plain", 0)
+        made.unmount()
+        made = caching(mount, server, cache, "--offline")
+        os.listdir(made.path / "keys" / "hole" / "c")
+        assert attempt(made.path / "chunks" / "hole" / "c" / "0") == chunk("plain", 0)
+        made.unmount()
+
+
 def test_mounts_share_a_cache_while_they_run(root, mount, tmp_path):
     cache = tmp_path / "cache"
     with FaultServer(root, "s3") as server:

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use object_store::ObjectMeta as ServerMeta;
 use serde_json::{Value, json};
 
-use super::{Kept, clock, ms_of, ms_since_epoch};
+use super::{Kept, KeptTimes, clock, ms_of, ms_since_epoch};
 use crate::store::disk_cache::{EntryFacts, EntryKind, EntryName};
 use crate::store::remote::tag::Pinned;
 use crate::store::{AnswerTimes, Arrival};
@@ -24,15 +24,11 @@ pub(in crate::store::remote) enum KeptAnswer {
 }
 
 impl Kept {
-    /// The kept answer about `path`, and its times; `None` for times of another clock.
-    pub(in crate::store::remote) fn answer(
-        &self,
-        path: &str,
-    ) -> Option<(KeptAnswer, Option<AnswerTimes>)> {
-        let (_, text) = self.cache.read(&self.answer_name(path))?;
+    /// The kept answer about `path`, and its times.
+    pub(super) fn answer(&self, path: &str) -> Option<(KeptAnswer, KeptTimes)> {
+        let (facts, text) = self.cache.read(&self.answer_name(path))?;
         let text: Value = serde_json::from_slice(&text).ok()?;
-        let times = text.get("times").and_then(clock::of_json);
-        Some((self.parse(&text)?, times))
+        Some((self.parse(&text)?, KeptTimes::new(facts, &text)))
     }
 
     /// Keeps the answer about `path` that was given at these times.

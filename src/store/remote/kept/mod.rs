@@ -22,11 +22,12 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use lru::LruCache;
 use parking_lot::Mutex;
+use serde_json::Value;
 
 use super::patience::Patience;
 use super::ranges::parts;
@@ -74,6 +75,28 @@ pub(super) struct Kept {
     patience: Arc<Patience>,
     /// Kept answers about these keys are not trusted if they were given before.
     doubts: Mutex<LruCache<Key, Instant>>,
+}
+
+/// When an answer was given that is kept.
+#[derive(Debug, Clone, Copy)]
+struct KeptTimes {
+    /// The times by our clock; `None` if another clock has shown them.
+    exact: Option<AnswerTimes>,
+    /// The same times. If another clock has shown them, the request is dated by the time of day, and the answer counts as
+    /// one of this moment.
+    told: AnswerTimes,
+}
+
+impl KeptTimes {
+    /// The times of the entry with these facts and this text.
+    fn new(facts: EntryFacts, text: &Value) -> KeptTimes {
+        let exact = text.get("times").and_then(clock::of_json);
+        let told = exact.unwrap_or_else(|| AnswerTimes {
+            asked: instant_of(facts.validated_ms),
+            answered: Instant::now(),
+        });
+        KeptTimes { exact, told }
+    }
 }
 
 impl Kept {
@@ -262,6 +285,13 @@ impl Kept {
 fn ms_of(asked: Instant) -> u64 {
     let time = SystemTime::now().checked_sub(asked.elapsed());
     time.map_or(0, ms_since_epoch)
+}
+
+/// When our monotonic clock showed the time of `ms` since 1970. A time in the future becomes this moment.
+fn instant_of(ms: u64) -> Instant {
+    let now = Instant::now();
+    let age = ms_since_epoch(SystemTime::now()).saturating_sub(ms);
+    now.checked_sub(Duration::from_millis(age)).unwrap_or(now)
 }
 
 fn ms_since_epoch(time: SystemTime) -> u64 {

@@ -9,7 +9,7 @@ use object_store::path::Path;
 use object_store::{Extensions, ListResult, ObjectMeta as ServerMeta};
 use serde_json::{Value, json};
 
-use super::{Kept, clock, ms_of, ms_since_epoch};
+use super::{Kept, KeptTimes, clock, ms_of, ms_since_epoch};
 use crate::store::AnswerTimes;
 use crate::store::disk_cache::{Claim, EntryFacts, EntryKind, EntryName};
 use crate::store::remote::failure::Failure;
@@ -40,7 +40,7 @@ impl Shared {
                 let since_then = begun.saturating_duration_since(times.asked);
                 since_then <= MOST_AGE && self.remembered.trust().covers(times.asked)
             };
-            if kept.is_forever() || times.is_some_and(is_current) {
+            if kept.is_forever() || times.exact.is_some_and(is_current) {
                 if !kept.is_forever() {
                     kept.cache.note_shared();
                 }
@@ -69,15 +69,17 @@ impl Shared {
 }
 
 /// A kept page, or that the server lists none, and the times of the answer.
-type KeptPage = (Result<Page, Failure>, Option<AnswerTimes>);
+type KeptPage = (Result<Page, Failure>, KeptTimes);
 
 impl Kept {
     fn page(&self, request: &PageRequest) -> Option<KeptPage> {
-        let (_, text) = self.cache.read(&self.page_name(request))?;
+        let (facts, text) = self.cache.read(&self.page_name(request))?;
         let text: Value = serde_json::from_slice(&text).ok()?;
-        let times = text.get("times").and_then(clock::of_json);
-        let asked = times.map_or_else(Instant::now, |times| times.asked);
-        Some((of_json(&text, asked)?, times))
+        let times = KeptTimes::new(facts, &text);
+        let page = of_json(&text, times.told.asked)?;
+        // Without these options, the page is as new as one that this process requests.
+        let is_kept = self.is_forever();
+        Some((page.map(|page| Page { is_kept, ..page }), times))
     }
 
     /// The page, if it is of use: a page that does not change, or that another process has requested while this one
@@ -96,7 +98,7 @@ impl Kept {
             let found = self.is_forever().then(|| self.page(request)).flatten();
             return (found, Some(claim));
         }
-        let asked = |found: &KeptPage| found.1.map(|times| times.asked);
+        let asked = |found: &KeptPage| found.1.exact.map(|times| times.asked);
         let last = self.page(request).as_ref().and_then(asked);
         if !self.wait(None, vec![byte]).unwrap_or(false) {
             return (None, None);
@@ -189,5 +191,85 @@ fn of_json(text: &Value, asked: Instant) -> Option<Result<Page, Failure>> {
         token: text.get("token")?.as_str().map(str::to_owned),
         date: text.get("date")?.as_u64().and_then(time),
         asked,
+        is_kept: true,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::tempdir;
+
+    use super::super::answer::KeptAnswer;
+    use super::super::recall::tests::{described, key, pinned, store};
+    use super::*;
+    use crate::store::{Cursor, Detail, Store};
+
+    #[test]
+    fn an_answer_that_is_later_than_a_kept_page_counts_and_stays() {
+        let asked = Instant::now().checked_sub(Duration::from_secs(10)).unwrap();
+        let of = |asked| AnswerTimes {
+            asked,
+            answered: asked,
+        };
+        for (is_offline, is_our_clock) in
+            [(false, false), (false, true), (true, false), (true, true)]
+        {
+            let cache = tempdir().unwrap();
+            let first = store(cache.path(), false);
+            let kept = first.shared.kept.as_ref().unwrap();
+            let objects = ["1", "2", "3"].map(|n| described(&format!("z/c/{n}"), "listed"));
+            let page = Page {
+                names: ListResult {
+                    objects: objects.to_vec(),
+                    common_prefixes: Vec::new(),
+                    extensions: Extensions::default(),
+                },
+                token: None,
+                date: None,
+                asked,
+                is_kept: false,
+            };
+            let mut text = to_json(&page);
+            text["times"] = clock::to_json(of(asked));
+            if !is_our_clock {
+                text["times"]["clock"] = "another".into();
+            }
+            let request = PageRequest {
+                start: "z/c/".to_owned(),
+                ..PageRequest::default()
+            };
+            kept.keep_page(&request, asked, &text);
+            let (earlier, later) = (asked.checked_sub(Duration::from_secs(10)), Instant::now());
+            let answers = [
+                ("0", later, KeptAnswer::Object(pinned("later"))),
+                ("1", later, KeptAnswer::Object(pinned("later"))),
+                ("2", earlier.unwrap(), KeptAnswer::Absent),
+            ];
+            for (n, asked, answer) in &answers {
+                kept.keep_answer(&format!("z/c/{n}"), of(*asked), answer);
+            }
+            let store = store(cache.path(), is_offline);
+            let prefix = key("c").to_prefix();
+            let listing = store.list(&prefix, Cursor::START, Detail::Names);
+            assert!(listing.unwrap().unwrap().next_entry().unwrap().is_some());
+            let expected = [
+                Some("later"),
+                Some("later"),
+                Some("listed"),
+                Some("listed"),
+                None,
+            ];
+            for (n, tag) in expected.into_iter().enumerate() {
+                let (key, path) = (key(&format!("c/{n}")), format!("z/c/{n}"));
+                let before = kept.answer(&path).map(|(answer, _)| answer);
+                for _ in 0..2 {
+                    let found = store.known_object(&key).unwrap();
+                    let version = tag.map(|tag| pinned(tag).meta.version);
+                    assert_eq!(found.map(|meta| meta.version), version, "{n}");
+                }
+                store.shared.save(&key);
+                assert_eq!(kept.answer(&path).map(|(answer, _)| answer), before, "{n}");
+            }
+        }
+    }
 }

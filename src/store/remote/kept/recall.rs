@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
-use super::Kept;
 use super::answer::KeptAnswer;
+use super::{Kept, KeptTimes};
 use crate::store::remote::body::Body;
 use crate::store::remote::documents::{ROOT_DOCUMENTS, is_document};
 use crate::store::remote::failure::Failure;
@@ -28,15 +28,19 @@ impl Shared {
     /// there.
     pub(in crate::store::remote) fn recall(&self, key: &Key) -> Option<Pinned> {
         let kept = self.kept.as_ref()?;
-        let known = self.remembered.get(key);
+        let known = self.remembered.get_with_page(key);
         let is_document = is_asked_for_anew(key);
-        if known.is_some() && (!is_document || self.remembered.last_document(key).is_some()) {
+        let is_latest = matches!(known, Some((_, None)));
+        if is_latest && (!is_document || self.remembered.last_document(key).is_some()) {
             return None;
         }
         let path = self.client.path(key)?;
         let path = path.as_ref();
         let (pinned, is_trusted) = match known {
-            Some(Known(found)) => (found?, true),
+            Some((Known(found), None)) => (found?, true),
+            Some((Known(found), Some(page))) => {
+                (self.recall_later(kept, key, path, (page, found))?, true)
+            }
             None => self.recall_answer(kept, key, path)?,
         };
         let size = pinned.meta.size();
@@ -55,22 +59,58 @@ impl Shared {
     /// Brings the kept answer about `key` into memory. Returns the version in the answer, and whether it is trusted.
     fn recall_answer(&self, kept: &Kept, key: &Key, path: &str) -> Option<(Pinned, bool)> {
         let (answer, times) = kept.answer(path)?;
-        let found = match &answer {
-            KeptAnswer::Object(pinned) => Some(pinned.clone()),
-            KeptAnswer::Absent | KeptAnswer::Directory | KeptAnswer::Denied(_) => None,
+        if self.trusts(kept, key, &answer, times) {
+            return Some((self.put_kept(key, answer, times.told)?, true));
+        }
+        let KeptAnswer::Object(found) = answer else {
+            return None;
         };
-        let is_version = found.is_some() && !is_asked_for_anew(key);
-        let is_trusted = kept.trusts(self.remembered.trust(), key, times, is_version);
-        if is_trusted {
-            let told = times.unwrap_or_else(AnswerTimes::of_now);
-            self.remembered.put_kept(key, told, found.clone());
-            if answer == KeptAnswer::Directory {
-                self.remembered.put_prefix(&key.to_prefix(), told.asked);
-            }
-        } else if let (Some(times), Some(found)) = (times, &found) {
+        if let Some(times) = times.exact {
             self.remembered.put_earlier(key, times, found.clone());
         }
-        Some((found?, is_trusted))
+        Some((found, false))
+    }
+
+    /// The version of `key`. It is `found` by a kept page of names, which was requested at `page`, unless the kept answer
+    /// about `key` is later.
+    fn recall_later(
+        &self,
+        kept: &Kept,
+        key: &Key,
+        path: &str,
+        (page, found): (Instant, Option<Pinned>),
+    ) -> Option<Pinned> {
+        match kept.answer(path) {
+            Some((answer, times))
+                if times.told.asked > page && self.trusts(kept, key, &answer, times) =>
+            {
+                self.put_kept(key, answer, times.told)
+            }
+            _ => {
+                self.remembered.note_latest(key);
+                found
+            }
+        }
+    }
+
+    /// Whether a kept answer about `key` is trusted.
+    fn trusts(&self, kept: &Kept, key: &Key, answer: &KeptAnswer, times: KeptTimes) -> bool {
+        let is_version = matches!(answer, KeptAnswer::Object(_)) && !is_asked_for_anew(key);
+        kept.trusts(self.remembered.trust(), key, times.exact, is_version)
+    }
+
+    /// Brings a kept answer into memory. Returns the version in it.
+    fn put_kept(&self, key: &Key, answer: KeptAnswer, told: AnswerTimes) -> Option<Pinned> {
+        let is_directory = answer == KeptAnswer::Directory;
+        let found = match answer {
+            KeptAnswer::Object(pinned) => Some(pinned),
+            KeptAnswer::Absent | KeptAnswer::Directory | KeptAnswer::Denied(_) => None,
+        };
+        self.remembered.put_kept(key, told, found.clone());
+        if is_directory {
+            self.remembered.put_prefix(&key.to_prefix(), told.asked);
+        }
+        found
     }
 
     /// Keeps what the server has said about `key`, and the bytes of a document.
@@ -207,7 +247,7 @@ impl Shared {
         let kept = self.kept.as_ref()?;
         let (answer, times) = kept.answer(NOTHING)?;
         let key = Key::parse(b"nothing").ok()?;
-        if !kept.trusts(self.remembered.trust(), &key, times, false) {
+        if !kept.trusts(self.remembered.trust(), &key, times.exact, false) {
             return None;
         }
         match answer {
