@@ -109,7 +109,9 @@ impl RemoteStore {
         })?;
         let (has_documents, failed, nothing) = below;
         self.shared.save_all(&documents);
-        if !is_nothing_kept {
+        // Without another answer, a denial may be one of these credentials alone.
+        let is_admitted = has_documents || matches!(single, Some(Ok(_)));
+        if !is_nothing_kept && (is_admitted || !matches!(nothing, Err(Failure::Denied(_)))) {
             self.shared.keep_nothing(begun, &nothing);
         }
         if let Some((store, key)) = &itself {

@@ -37,6 +37,8 @@ pub(super) struct Remembered {
     prefixes: Mutex<LruCache<Prefix, (Instant, bool)>>,
     documents: Mutex<KeptDocuments>,
     pub(super) absences: Absences,
+    /// Documents that count as absent because the server denies them.
+    denied: Mutex<LruCache<Key, ()>>,
 }
 
 /// An answer about one key.
@@ -73,6 +75,7 @@ impl Remembered {
             trust,
             keys: Mutex::new(LruCache::new(MOST_KEYS)),
             prefixes: Mutex::new(LruCache::new(MOST_PREFIXES)),
+            denied: Mutex::new(LruCache::new(MOST_PREFIXES)),
             documents: Mutex::new(KeptDocuments {
                 by_key: LruCache::unbounded(),
                 bytes: 0,
@@ -255,6 +258,16 @@ impl Remembered {
             is_listed: false,
         };
         self.keys.lock().put(key.clone(), told);
+    }
+
+    /// Notes that the document at `key` counts as absent because the server denies it.
+    pub(super) fn note_denied(&self, key: &Key) {
+        self.denied.lock().put(key.clone(), ());
+    }
+
+    /// Whether the server has denied the document at `key`.
+    pub(super) fn is_denied(&self, key: &Key) -> bool {
+        self.denied.lock().contains(key)
     }
 
     /// Remembers that there is an object below `prefix`.

@@ -212,7 +212,12 @@ impl Shared {
         match result {
             Ok(found) => Ok(Some(found)),
             Err(Failure::Absent | Failure::Directory) => Ok(None),
-            Err(Failure::Denied(_)) if self.means_absence(key) => Ok(None),
+            Err(Failure::Denied(_)) if self.means_absence(key) => {
+                if !self.absent_403 {
+                    self.remembered.note_denied(key);
+                }
+                Ok(None)
+            }
             Err(failure) => Err(failure.into_error(key, false)),
         }
     }

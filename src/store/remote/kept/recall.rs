@@ -93,8 +93,12 @@ impl Shared {
         }
     }
 
-    /// Whether a kept answer about `key` is trusted.
+    /// Whether a kept answer about `key` is trusted. What was denied may be sent to other credentials, so it is asked for
+    /// again, if anything is.
     fn trusts(&self, kept: &Kept, key: &Key, answer: &KeptAnswer, times: KeptTimes) -> bool {
+        if matches!(answer, KeptAnswer::Denied(_)) && !kept.is_offline {
+            return false;
+        }
         let is_version = matches!(answer, KeptAnswer::Object(_)) && !is_asked_for_anew(key);
         kept.trusts(self.remembered.trust(), key, times.exact, is_version)
     }
@@ -127,6 +131,7 @@ impl Shared {
             let answer = match found {
                 Some(pinned) => KeptAnswer::Object(pinned),
                 None if self.client.is_web() && has_names() => KeptAnswer::Directory,
+                None if self.remembered.is_denied(key) => KeptAnswer::Denied(String::new()),
                 None => KeptAnswer::Absent,
             };
             kept.keep_answer(path, times, &answer);
@@ -304,12 +309,14 @@ pub(super) fn is_asked_for_anew(key: &Key) -> bool {
 #[cfg(test)]
 pub(super) mod tests {
     use std::path::Path;
+    use std::sync::atomic::Ordering;
     use std::time::{Duration, SystemTime};
 
     use object_store::ObjectMeta as ServerMeta;
     use tempfile::tempdir;
 
     use super::*;
+    use crate::store::Store;
     use crate::store::remote::tag::LastModified;
     use crate::store::remote::{DiskCacheOptions, RemoteOptions, RemoteStore, RemoteUrl};
 
@@ -365,6 +372,32 @@ pub(super) mod tests {
             let start = Ok(Some((start.meta, Bytes::from_static(b"12345"))));
             shared.keep_start(&key, &start);
             assert_eq!(shared.read_kept(&key, &new, 0, &mut [0; 5]), is_kept);
+        }
+    }
+
+    #[test]
+    fn a_denied_document_is_asked_for_again_and_absent_offline() {
+        let cache = tempdir().unwrap();
+        let begun = store(cache.path(), false);
+        let shared = &begun.shared;
+        shared.hides_absence.store(true, Ordering::Relaxed);
+        for (name, failure) in [
+            ("denied/zarr.json", Failure::Denied(String::new())),
+            ("absent/zarr.json", Failure::Absent),
+        ] {
+            let key = key(name);
+            assert_eq!(shared.found::<()>(&key, Err(failure)).unwrap(), None);
+            shared.remembered.put(&key, Instant::now(), None);
+            shared.save(&key);
+        }
+        for (name, is_offline, is_known) in [
+            ("denied/zarr.json", false, false),
+            ("denied/zarr.json", true, true),
+            ("absent/zarr.json", false, true),
+            ("absent/zarr.json", true, true),
+        ] {
+            let found = store(cache.path(), is_offline).known_object(&key(name));
+            assert_eq!(found, is_known.then_some(None), "{name} {is_offline}");
         }
     }
 }
