@@ -24,7 +24,7 @@ use reqwest::redirect::Policy;
 use reqwest::tls::Certificate;
 use reqwest::{Client, Url};
 
-use super::exchange::Exchange;
+use super::exchange::{Exchange, LISTING};
 use super::listed_names;
 use super::options::PrivateAddresses;
 use super::proxy::proxy_hosts;
@@ -202,7 +202,7 @@ struct SharedConnection(Arc<Connection>);
 impl HttpService for SharedConnection {
     async fn call(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let connection = &self.0;
-        // Neither requests for credentials nor PROPFIND have an exchange.
+        // Requests for credentials have no exchange, and PROPFIND has that of its task.
         let exchange = request.extensions().get::<Exchange>().cloned();
         let headers = request.headers_mut();
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
@@ -224,7 +224,7 @@ impl HttpService for SharedConnection {
             let Some(exchange) = &exchange else {
                 if is_listing {
                     connection.check_listing(&mut answer);
-                    return within(answer, MOST_LISTING_BYTES, "names").await;
+                    return whole_listing(answer).await;
                 }
                 return within(answer, MOST_CREDENTIALS_BYTES, "credentials").await;
             };
@@ -305,6 +305,25 @@ async fn within(
         let problem = std::io::Error::other(problem);
         return Err(HttpError::new(HttpErrorKind::Decode, problem));
     };
+    Ok(HttpResponse::from_parts(head, text.into()))
+}
+
+/// The answer to `PROPFIND`, read to its end. It is noted after that, so that an answer whose connection is lost counts
+/// as none.
+async fn whole_listing(answer: HttpResponse) -> Result<HttpResponse, HttpError> {
+    let (head, body) = answer.into_parts();
+    let text = whole(body, MOST_LISTING_BYTES).await?;
+    let too_long = || "the list of names is too long".to_owned();
+    let note = |exchange: &Exchange| {
+        exchange.answered(head.status, &head.headers);
+        exchange.noted().problem = text.is_none().then(too_long);
+    };
+    // Each caller that lists names notes the answer.
+    let _ = LISTING.try_with(note);
+    let text = text.ok_or_else(|| {
+        let problem = std::io::Error::other(too_long());
+        HttpError::new(HttpErrorKind::Decode, problem)
+    })?;
     Ok(HttpResponse::from_parts(head, text.into()))
 }
 

@@ -24,6 +24,11 @@ const MOST_RETRY_AFTER: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, Default)]
 pub(super) struct Exchange(Arc<Mutex<AnswerFacts>>);
 
+tokio::task_local! {
+    /// The exchange of the `PROPFIND` that this task sends: the client library passes nothing on with it.
+    pub(super) static LISTING: Exchange;
+}
+
 /// The facts in the head of an answer.
 #[derive(Debug, Clone, Default)]
 pub(super) struct AnswerFacts {

@@ -3,16 +3,18 @@
 use std::sync::atomic::Ordering;
 use std::time::{Instant, SystemTime};
 
+use http::StatusCode;
 use object_store::ListResult;
 use object_store::list::{PaginatedListOptions, PaginatedListResult};
 use object_store::path::Path;
-use tokio::time::timeout;
 
-use super::attempts::OFFLINE;
 use super::client::RemoteClient;
-use super::exchange::{Exchange, RequestKind};
+use super::exchange::{Exchange, LISTING, RequestKind};
 use super::failure::Failure;
 use super::web_names;
+
+/// The problem of a web server that lists no names, and will not do so later.
+pub(super) const NO_NAMES: &str = "the web server does not list names";
 
 /// A request for a page of names.
 #[derive(Debug, Clone, Default)]
@@ -107,25 +109,27 @@ impl RemoteClient {
         .await
     }
 
-    /// The names that a web server lists by `WebDAV`. The client library does not pass on why an answer failed, so
-    /// each failure but a timeout counts as that of a server that cannot list names.
+    /// The names that a web server lists by `WebDAV`. With `--offline`, this fails as for a server that lists none, so
+    /// that the caller takes names from the documents.
     async fn web_listing(&self, start: &str) -> Result<Page, Failure> {
-        if self.is_offline {
-            // The caller then takes names from the documents, as for a server that lists none.
-            return Err(Failure::unusable(OFFLINE));
-        }
-        self.statistics.count(RequestKind::List);
-        let asked = Instant::now();
-        let prefix = Path::parse(start).map_err(|_| Failure::Absent)?;
-        let list = self.store.list_with_delimiter(Some(&prefix));
-        let found = timeout(self.deadline, list).await;
-        let names = found
-            .map_err(|_| Failure::transient("the server does not answer"))?
-            .map_err(|_| Failure::unusable("the web server does not list names"))?;
+        let prefix = &Path::parse(start).map_err(|_| Failure::Absent)?;
+        let listed = self.attempts(RequestKind::List, |exchange| async move {
+            let asked = Instant::now();
+            let list = self.store.list_with_delimiter(Some(prefix));
+            let found = LISTING.scope(exchange.clone(), list).await;
+            let facts = exchange.facts();
+            match found.map_err(|error| Failure::new(&error, &facts)) {
+                Ok(names) => Ok(Ok((names, facts.date, asked))),
+                Err(Failure::Transient(transient)) => Err(Failure::Transient(transient)),
+                // It is an answer that a server lists no names.
+                Err(_) => Ok(Err(no_names(facts.status))),
+            }
+        });
+        let (names, date, asked) = listed.await??;
         Ok(Page {
-            names: web_names::below(&self.web_root, &prefix, names)?,
+            names: web_names::below(&self.web_root, prefix, names)?,
             token: None,
-            date: None,
+            date,
             asked,
             is_kept: false,
         })
@@ -135,6 +139,19 @@ impl RemoteClient {
     pub(super) fn lists_pages(&self) -> bool {
         self.pages.is_some()
     }
+}
+
+/// The failure of a web server that answers a request for names with this status.
+fn no_names(status: Option<StatusCode>) -> Failure {
+    let is_refused = |status: StatusCode| {
+        status == StatusCode::NOT_IMPLEMENTED
+            // With other headers, the server may list names.
+            || status.is_client_error() && status != StatusCode::UNAUTHORIZED
+    };
+    Failure::unusable(match status {
+        Some(status) if is_refused(status) => NO_NAMES,
+        _ => "the web server sent no list of names",
+    })
 }
 
 /// Checks that all `names` are below `start`, as requested. The key of the prefix itself is accepted, too: some

@@ -84,9 +84,11 @@ def test_a_document_that_was_sent_empty_is_asked_for_again(root, mount, kind):
 
 
 class Dav(http.server.SimpleHTTPRequestHandler):
-    """A web server that lists names, as long as it `lists`. It answers only requests with its `key`, if it has one."""
+    """A web server that lists names, as long as it `lists`. It answers only requests with its `key`, if it has one. The first requests for names
+    get the statuses in `failures`, and no answer for 0."""
     protocol_version = "HTTP/1.1"
     lists = True
+    failures = []
     key = None
 
     def parse_request(self):
@@ -102,6 +104,11 @@ class Dav(http.server.SimpleHTTPRequestHandler):
 
     def do_PROPFIND(self):
         folder = self.translate_path(self.path)
+        if Dav.failures:
+            self.close_connection = True
+            if status := Dav.failures.pop(0):
+                self.send_error(status)
+            return
         if not Dav.lists or not os.path.isdir(folder):
             self.send_error(503 if os.path.isdir(folder) else 404)
             return
@@ -140,6 +147,17 @@ def test_headers_are_sent_with_requests_for_names(root, mount, tmp_path, monkeyp
         assert listed(made.path) == NAMES
         assert attempt(made.path / "plain/c/1") == chunk("plain", 1)
         made.unmount()
+
+
+@pytest.mark.parametrize("failures", [[503], [500, 429], [0]], ids=["503", "500 and 429", "a lost connection"])
+def test_a_request_for_names_that_fails_is_repeated(failures, root, mount, tmp_path, monkeypatch):
+    monkeypatch.setattr(Dav, "failures", failures)
+    with dav_server(root) as url:
+        for _ in range(2):
+            made = mount(url, "--view", "keys", "--disk-cache", tmp_path / "cache", "--immutable", "--timeout", "10")
+            assert listed(made.path) == NAMES
+            made.unmount()
+    assert not failures
 
 
 def test_a_web_server_that_has_listed_names_and_fails_now(root, mount):

@@ -13,7 +13,7 @@ use super::{Kept, KeptTimes, clock, ms_of, ms_since_epoch};
 use crate::store::AnswerTimes;
 use crate::store::disk_cache::{Claim, EntryFacts, EntryKind, EntryName};
 use crate::store::remote::failure::Failure;
-use crate::store::remote::pages::{Page, PageRequest};
+use crate::store::remote::pages::{NO_NAMES, Page, PageRequest};
 use crate::store::remote::shared::Shared;
 
 /// A page that another process has requested is shared if its request was under way, so that it is not older than this.
@@ -52,8 +52,8 @@ impl Shared {
         let text = match &page {
             Ok(page) => Some(to_json(page)),
             // A web server that lists no names does so the next time.
-            Err(Failure::Unusable(problem)) if !self.client.lists_pages() && !kept.is_offline => {
-                Some(json!({ "unusable": problem }))
+            Err(Failure::Unusable(problem)) if problem == NO_NAMES => {
+                Some(json!({ "lists": false }))
             }
             Err(_) => None,
         };
@@ -166,8 +166,8 @@ fn object_to_json(found: &ServerMeta) -> Value {
 
 /// The page in `text`, or that the server lists none; `None` for any other text.
 fn of_json(text: &Value, asked: Instant) -> Option<Result<Page, Failure>> {
-    if let Some(problem) = text.get("unusable") {
-        return Some(Err(Failure::Unusable(problem.as_str()?.to_owned())));
+    if text.get("lists") == Some(&Value::Bool(false)) {
+        return Some(Err(Failure::unusable(NO_NAMES)));
     }
     let objects = text.get("objects")?.as_array()?;
     let prefixes = text.get("prefixes")?.as_array()?;
