@@ -84,6 +84,8 @@ impl RemoteClient {
             let found = pages.list_paginated(prefix, options).await;
             let PaginatedListResult { result, page_token } =
                 found.map_err(|error| Failure::new(&error, &exchange.facts()))?;
+            // Some servers send an empty token with the last page.
+            let page_token = page_token.filter(|token| !token.is_empty());
             check_below(&result, start)?;
             if page_token.is_some() && page_token == *token {
                 return Err(Failure::unusable(
@@ -167,5 +169,64 @@ fn check_below(names: &ListResult, start: &str) -> Result<(), Failure> {
         Some(path) => Err(Failure::Unusable(format!(
             "the server sent {path:?} where names below {start:?} were requested"
         ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use object_store::list::PaginatedListStore;
+    use object_store::memory::InMemory;
+    use tokio::runtime::Builder;
+
+    use super::*;
+    use crate::store::disk_cache::Origin;
+    use crate::store::remote::backend::Backend;
+    use crate::store::remote::credentials::access::Access;
+    use crate::store::remote::options::RemoteOptions;
+    use crate::store::remote::url::RemoteUrl;
+
+    /// A server whose pages have no names, and this token.
+    struct Tokens(&'static str);
+
+    #[async_trait::async_trait]
+    impl PaginatedListStore for Tokens {
+        async fn list_paginated(
+            &self,
+            _: Option<&str>,
+            _: PaginatedListOptions,
+        ) -> object_store::Result<PaginatedListResult> {
+            Ok(PaginatedListResult {
+                result: ListResult {
+                    common_prefixes: Vec::new(),
+                    objects: Vec::new(),
+                    extensions: object_store::Extensions::default(),
+                },
+                page_token: Some(self.0.to_owned()),
+            })
+        }
+    }
+
+    #[test]
+    fn an_empty_token_is_that_of_the_last_page() {
+        let runtime = Builder::new_current_thread().enable_time().build().unwrap();
+        for (sent, expected) in [("", None), ("t", Some("t"))] {
+            let backend = Backend {
+                store: Arc::new(InMemory::new()),
+                pages: Some(Arc::new(Tokens(sent))),
+                path: String::new(),
+                credentials: String::new(),
+                access: Access::Anonymous,
+                origin: Origin {
+                    endpoint: "".into(),
+                    bucket: "b".into(),
+                },
+            };
+            let url = RemoteUrl::parse("s3://b").unwrap().unwrap();
+            let client = RemoteClient::new(&url, &RemoteOptions::default(), &backend);
+            let page = runtime.block_on(client.page(&PageRequest::default()));
+            assert_eq!(page.ok().unwrap().token.as_deref(), expected);
+        }
     }
 }
