@@ -158,11 +158,17 @@ fn is_of_parts(tag: &str) -> bool {
     })
 }
 
-/// The strong `ETag` in `text`, in quotes; `None` for a weak one. Listings of some servers leave
-/// the quotes out.
+/// A longer `ETag` is not used, because the tags of many objects are remembered.
+const MOST_TAG_BYTES: usize = 1 << 10;
+
+/// The strong `ETag` in `text`, in quotes; `None` for a weak one, and for one that is too long or that no header of a
+/// request can have. Listings of some servers leave the quotes out.
 fn strong(text: &str) -> Option<String> {
     let text = text.trim();
-    if text.starts_with("W/") || text.is_empty() {
+    if text.starts_with("W/") || text.is_empty() || text.len() > MOST_TAG_BYTES {
+        return None;
+    }
+    if text.chars().any(char::is_control) {
         return None;
     }
     Some(format!("\"{}\"", text.trim_matches('"')))
@@ -274,6 +280,21 @@ mod tests {
         assert_ne!(weak.meta.dating, Dating::Tag);
         let none = pinned(&meta(None, "1970-01-01T00:00:00Z"), None);
         assert!(!none.is_identified());
+    }
+
+    #[test]
+    fn a_tag_that_no_request_can_have_is_not_used() {
+        let long = "1".repeat(MOST_TAG_BYTES);
+        for tag in ["0\n1", "0\u{7f}", "\0", &format!("{long}1")] {
+            let found = pinned(&meta(Some(tag), "2026-01-01T00:00:00Z"), None);
+            assert_eq!(found.tag, None, "{tag:?}");
+            assert!(found.is_identified(), "by its time");
+        }
+        let found = pinned(&meta(Some(&long), "2026-01-01T00:00:00Z"), None);
+        let tag = found.tag.unwrap();
+        assert!(http::HeaderValue::try_from(tag).is_ok());
+        let other = pinned(&meta(Some("\u{fc}"), "2026-01-01T00:00:00Z"), None);
+        assert!(http::HeaderValue::try_from(other.tag.unwrap()).is_ok());
     }
 
     #[test]
