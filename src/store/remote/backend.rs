@@ -227,6 +227,7 @@ fn cloud_options(url: &RemoteUrl, options: &RemoteOptions) -> CloudOptions {
     CloudOptions {
         bucket: url.authority.clone(),
         account: url.account.clone(),
+        domain: url.domain.clone(),
         // Credentials may take requests of their own.
         anonymous: options.anonymous || options.is_offline(),
         profile: options.profile.clone(),

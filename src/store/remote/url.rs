@@ -31,10 +31,18 @@ pub struct RemoteUrl {
     pub authority: String,
     /// The account, if the URL has one (`abfss://CONTAINER@ACCOUNT.dfs.core.windows.net`).
     pub account: Option<String>,
+    /// The domain after the account, if it is not that of Azure's public cloud.
+    pub domain: Option<String>,
     /// The path below the bucket or the host, without slashes at either end. Percent-encoded for
     /// web servers, and as it is for buckets.
     pub path: String,
 }
+
+/// The domain of Azure's public cloud, as messages have it.
+const AZURE_DOMAIN: &str = "dfs.core.windows.net";
+
+/// Other texts after an account that mean Azure's public cloud.
+const AZURE_DOMAINS: [&str; 2] = ["blob.core.windows.net", ""];
 
 /// Schemes that are known, but cannot be opened.
 const OTHERS: [(&str, &str); 6] = [
@@ -73,18 +81,19 @@ impl RemoteUrl {
         };
         check_plain(&scheme, rest, service)?;
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-        let (authority, account) = match authority.rsplit_once('@') {
-            Some((container, host)) if service == Service::Azure => {
-                let account = host.split('.').next().unwrap_or(host);
-                (container, Some(account.to_owned()))
-            }
+        let (authority, host) = match authority.rsplit_once('@') {
+            Some((container, host)) if service == Service::Azure => (container, Some(host)),
             _ => (authority, None),
         };
+        let host = host.map(|host| host.split_once('.').unwrap_or((host, "")));
+        let domain = host.map(|(_, domain)| domain.to_ascii_lowercase());
+        let is_public = |domain: &str| domain == AZURE_DOMAIN || AZURE_DOMAINS.contains(&domain);
         let path = path.trim_matches('/');
         let url = RemoteUrl {
             service,
             authority: authority.to_owned(),
-            account,
+            account: host.map(|(account, _)| account.to_owned()),
+            domain: domain.filter(|domain| !is_public(domain)),
             path: path.to_owned(),
             scheme,
         };
@@ -170,7 +179,8 @@ impl fmt::Display for RemoteUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}://{}", self.scheme, self.authority)?;
         if let Some(account) = &self.account {
-            write!(f, "@{account}.dfs.core.windows.net")?;
+            let domain = self.domain.as_deref().unwrap_or(AZURE_DOMAIN);
+            write!(f, "@{account}.{domain}")?;
         }
         if !self.path.is_empty() {
             write!(f, "/{}", self.path)?;
@@ -208,6 +218,13 @@ mod tests {
         );
         assert_eq!(url.to_string(), "abfss://c@acc.dfs.core.windows.net/p");
         assert_eq!(url.name(), Some("p"));
+        for text in ["abfss://c@acc.Blob.core.windows.net/p", "abfss://c@acc/p"] {
+            assert_eq!(parse(text), url, "{text}");
+        }
+        let other = parse("abfss://c@acc.dfs.core.usgovcloudapi.net/p");
+        assert_eq!(other.domain.as_deref(), Some("dfs.core.usgovcloudapi.net"));
+        let shown = "abfss://c@acc.dfs.core.usgovcloudapi.net/p";
+        assert_eq!(other.to_string(), shown);
         assert_eq!(parse("https://h/a%20b/c%20d.zip").name(), Some("c%20d.zip"));
         assert_eq!(parse("s3://b/").name(), None);
         assert_eq!(RemoteUrl::parse("/data/a.zarr").unwrap(), None);

@@ -47,6 +47,7 @@ struct ServerSite {
     scheme: &'static str,
     authority: String,
     account: Option<String>,
+    domain: Option<String>,
 }
 
 impl Address {
@@ -94,13 +95,14 @@ impl Address {
         if !path.is_empty() && !path.split(|&byte| byte == b'/').all(is_segment) {
             return Err(unusable(url, "the path has an empty, `.` or `..` segment"));
         }
-        let account = url.account.clone();
+        let (account, domain) = (url.account.clone(), url.domain.clone());
         Ok(Address {
             site: Site::Server(ServerSite {
                 service,
                 scheme,
                 authority,
                 account,
+                domain,
             }),
             path,
         })
@@ -204,6 +206,7 @@ impl Address {
             scheme: site.scheme.to_owned(),
             authority: site.authority.clone(),
             account: site.account.clone(),
+            domain: site.domain.clone(),
             path: String::new(),
         })
     }

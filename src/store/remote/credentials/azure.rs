@@ -59,6 +59,9 @@ const CONNECTION: &str = "AZURE_STORAGE_CONNECTION_STRING";
 const EMULATOR_ACCOUNT: &str = "devstoreaccount1";
 const EMULATOR_URL: &str = "http://127.0.0.1:10000";
 
+/// The domains of Microsoft Fabric.
+const FABRIC_DOMAINS: [&str; 2] = ["dfs.fabric.microsoft.com", "blob.fabric.microsoft.com"];
+
 const NOTHING_FOUND: &str = "anonymous: no credentials found in AZURE_* variables";
 
 type Client = Configured<MicrosoftAzureBuilder>;
@@ -86,7 +89,10 @@ pub(crate) fn configure<C: HttpConnector + Clone>(
             .with_allow_http(endpoint.is_http())
             .with_endpoint(endpoint.to_string());
     } else if env.flag("AZURE_USE_FABRIC_ENDPOINT")? == Some(true) {
+        check_domain(options, &FABRIC_DOMAINS)?;
         builder = builder.with_use_fabric_endpoint(true);
+    } else {
+        check_domain(options, &[])?;
     }
     with_credentials(builder, options, env, endpoint.as_ref())
 }
@@ -110,6 +116,19 @@ fn account(
     }
     let problem = "an account has only lower-case letters, digits and `-`";
     Err(CredentialError::setting(name, problem))
+}
+
+/// Refuses a URL with another domain than `domains`, because the server that gets the requests, and the credentials
+/// with them, would be another one than that of the URL.
+fn check_domain(options: &CloudOptions, domains: &[&str]) -> Result<(), CredentialError> {
+    match &options.domain {
+        Some(domain) if !domains.contains(&&**domain) => {
+            let problem = "the domain after the account is none of Azure's public cloud; give the URL of \
+                           the server by --endpoint";
+            Err(CredentialError::setting("STORE", problem))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The server, if it is not Azure's own. The emulator has the account in its path.

@@ -9,6 +9,8 @@ pub(crate) struct CloudOptions {
     pub(crate) bucket: String,
     /// Azure's account, if the URL has one.
     pub(crate) account: Option<String>,
+    /// The domain of that account, if the URL has one that is not of Azure's public cloud.
+    pub(crate) domain: Option<String>,
     /// Whether no credentials are looked for (`--anonymous`).
     pub(crate) anonymous: bool,
     /// The profile of AWS's configuration files (`--profile`).

@@ -114,6 +114,23 @@ fn what_is_wrong_is_named_and_not_shown() {
 }
 
 #[test]
+fn credentials_do_not_go_to_another_server_than_that_of_the_url() {
+    let fabric = ("AZURE_USE_FABRIC_ENDPOINT", "true");
+    let mut other = options();
+    other.domain = Some("dfs.core.usgovcloudapi.net".to_owned());
+    for variables in [&[KEY][..], &[KEY, fabric]] {
+        let found = message(&other, variables);
+        assert!(found.contains("by --endpoint"), "{found}");
+    }
+    other.endpoint = Some("https://acc.blob.core.usgovcloudapi.net".to_owned());
+    assert!(message(&other, &[KEY]).starts_with("the key"));
+    let mut onelake = options();
+    onelake.domain = Some("dfs.fabric.microsoft.com".to_owned());
+    assert!(message(&onelake, &[KEY]).contains("by --endpoint"));
+    assert!(message(&onelake, &[KEY, fabric]).starts_with("the key"));
+}
+
+#[test]
 fn requests_go_to_the_server_that_was_given() {
     let azurite = CloudOptions {
         endpoint: Some("http://127.0.0.1:10000".to_owned()),
