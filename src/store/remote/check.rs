@@ -39,6 +39,8 @@ pub(in crate::store) struct FirstAnswers {
     nothing: Result<(), Failure>,
     /// The object at the URL itself, unless there are documents below it.
     pub(in crate::store) single: Option<SingleObject>,
+    /// The reason why it cannot be told what is at the URL itself, in a bucket.
+    unread: Option<Failure>,
     /// Whether the server redirects from the URL itself to that of a directory.
     pub(in crate::store) is_directory: bool,
 }
@@ -124,19 +126,26 @@ impl RemoteStore {
         }
         let is_store = has_documents && nothing.is_err();
         let is_directory = matches!(&single, Some(Err(Failure::Directory)));
+        let mut unread = None;
         let single = match single.filter(|_| !is_store) {
             Some(Ok(found)) => itself.map(|(store, key)| store.single(key, found)),
             Some(Err(Failure::Transient(transient))) => {
                 return Err(StoreError::problem(&self.url, transient.problem));
             }
-            // There is nothing at the URL, or no object.
-            Some(Err(_)) | None => None,
+            // There is nothing at the URL.
+            Some(Err(Failure::Absent | Failure::Directory)) | None => None,
+            Some(Err(failure)) => {
+                // A web server may answer a request for a directory with any failure.
+                unread = (self.url.service != Service::Http).then_some(failure);
+                None
+            }
         };
         Ok(FirstAnswers {
             has_documents,
             failed,
             nothing,
             single,
+            unread,
             is_directory,
         })
     }
@@ -188,6 +197,12 @@ impl RemoteStore {
                 | Failure::BeyondEnd,
             ) => {
                 if let Some(failure) = first.failed.filter(|_| !first.has_documents) {
+                    return Err(self.refusal(failure));
+                }
+                // Users who may read the objects below a prefix alone are denied an object of its name.
+                if let Some(failure) = first.unread.filter(|_| !first.has_documents)
+                    && !self.has_names()?
+                {
                     return Err(self.refusal(failure));
                 }
                 self.shared.client.says_no_parts();

@@ -116,6 +116,12 @@ impl Shared {
                 self.lacks_suffixes.store(true, Ordering::Relaxed);
                 self.client.get_whole(key, MOST_WHOLE_BYTES).await?
             }
+            // Some servers do not send the last bytes of an object. A web server may answer so for a directory.
+            Err(Failure::Unusable(_)) if !self.client.is_web() => {
+                let found = self.client.head(key).await?;
+                self.lacks_suffixes.store(true, Ordering::Relaxed);
+                (found, None)
+            }
             Err(Failure::Absent) => {
                 self.remembered.put(key, begun, None);
                 return Err(Failure::Absent);

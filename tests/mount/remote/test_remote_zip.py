@@ -271,6 +271,34 @@ def test_an_object_that_is_not_a_zip_file_is_refused(kind, folder, root, tmp_pat
         assert "one object of 220000 bytes, which is no zip file" in refusal(tmp_path, server, "long")
 
 
+def test_an_object_that_cannot_be_read_is_no_empty_directory(folder, root, tmp_path):
+    pack(folder, root / BUCKET / "z.zip")
+    with FaultServer(root, "s3") as server:
+        server.rules({"fault": "encode", "key": "bucket/z.zip"})
+        assert "in the coding" in refusal(tmp_path, server, "z.zip")
+        server.rules({"fault": "status", "status": 403, "code": "AccessDenied", "key": "bucket/z.zip"})
+        assert "403" in refusal(tmp_path, server, "z.zip")
+
+
+def test_a_bucket_that_does_not_send_last_bytes(folder, root, mount):
+    pack(folder, root / BUCKET / "z.zip")
+    with FaultServer(root, "s3") as server:
+        server.rules({"fault": "status", "status": 501, "key": "bucket/z.zip", "method": "GET", "count": 1})
+        made = mounted(mount, server, "--view", "chunks", path="z.zip")
+        assert attempt(made.path / "plain" / "c" / "1") == remote_samples.chunk("plain", 1)
+        made.unmount()
+
+
+def test_a_prefix_whose_name_is_denied_as_an_object(root, mount):
+    """Only the objects below the prefix are public, and it has no document of its own."""
+    remote_samples.write(root, path="several/z")
+    with FaultServer(root, "s3") as server:
+        server.rules({"fault": "status", "status": 403, "code": "AccessDenied", "key": "bucket/several"})
+        made = mounted(mount, server, "--view", "chunks", path="several")
+        assert attempt(made.path / "z" / "plain" / "c" / "1") == remote_samples.chunk("plain", 1)
+        made.unmount()
+
+
 def test_a_page_for_a_directory_is_no_object(folder, root, mount):
     """Some web servers have one at the path without a slash. This one has it in the place of the object."""
     remote_samples.write(root)
