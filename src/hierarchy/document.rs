@@ -78,7 +78,7 @@ pub(super) fn is_common_name(name: &[u8]) -> bool {
 }
 
 /// Whether `error` at `key` counts as absence. The error of a file that is probably no document must not end
-/// the search for others, except that of a medium that cannot be read.
+/// the search for others, except that of a medium that cannot be read, or of a server that gives no usable answer.
 pub(super) fn counts_as_absent(key: &Key, error: &StoreError) -> bool {
     is_common_name(key.name()) && !error.is_of_medium()
 }
@@ -95,6 +95,31 @@ mod tests {
     /// A document of `count` times `value`, with the text that stands around it.
     fn list(value: &str, count: usize) -> Vec<u8> {
         format!("[{}0]", value.repeat(count)).into_bytes()
+    }
+
+    #[test]
+    fn only_an_answer_about_the_object_counts_as_absence() {
+        let io = |errno| StoreError::Io {
+            key: String::new(),
+            message: String::new(),
+            errno,
+        };
+        let counts = |name: &str, error| {
+            let key = Key::parse(name.as_bytes()).unwrap();
+            counts_as_absent(&key, &error)
+        };
+        for error in [
+            StoreError::denied("k", "no permission"),
+            StoreError::not_an_object("k", "a directory"),
+            io(Some(libc::ENAMETOOLONG)),
+        ] {
+            assert!(counts("a/attributes.json", error.clone()), "{error:?}");
+            assert!(!counts("a/zarr.json", error.clone()), "{error:?}");
+        }
+        for errno in [Some(libc::EIO), Some(libc::ETIMEDOUT), None] {
+            assert!(!counts("a/attributes.json", io(errno)), "{errno:?}");
+            assert!(!counts("a/meta", io(errno)), "{errno:?}");
+        }
     }
 
     #[test]

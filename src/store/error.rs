@@ -170,9 +170,12 @@ impl StoreError {
             || self.has_errno(Errno::PERM)
     }
 
-    /// Whether the medium could not be read, so that the object may exist.
+    /// Whether the medium could not be read, or the server gave no usable answer, so that the object may exist.
     pub(crate) fn is_of_medium(&self) -> bool {
-        self.has_errno(rustix::io::Errno::IO)
+        use rustix::io::Errno;
+        matches!(self, StoreError::Io { errno: None, .. })
+            || self.has_errno(Errno::IO)
+            || self.has_errno(Errno::TIMEDOUT)
     }
 
     fn has_errno(&self, wanted: rustix::io::Errno) -> bool {

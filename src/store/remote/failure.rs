@@ -1,7 +1,7 @@
 //! The reasons why a request failed, and whether another attempt may help.
 
 use std::error::Error as _;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::time::Duration;
 
 use http::StatusCode;
@@ -10,7 +10,7 @@ use object_store::client::{HttpError, HttpErrorKind};
 use super::connection::PRIVATE_ADDRESS;
 use super::exchange::AnswerFacts;
 use super::tag::Pinned;
-use crate::store::{Key, StoreError};
+use crate::store::StoreError;
 
 /// Codes of answers about buckets and containers.
 const NO_BUCKET: [&str; 2] = ["NoSuchBucket", "ContainerNotFound"];
@@ -221,7 +221,7 @@ impl Failure {
     }
 
     /// The error that callers get for a request of `key`. `was_open` says whether its object had been opened before.
-    pub(super) fn into_error(self, key: &Key, was_open: bool) -> StoreError {
+    pub(super) fn into_error(self, key: impl fmt::Display, was_open: bool) -> StoreError {
         match self {
             Failure::Absent | Failure::Directory | Failure::Changed if was_open => {
                 StoreError::changed(key)

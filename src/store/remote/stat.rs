@@ -63,9 +63,7 @@ impl Shared {
                 Failure::Absent | Failure::Denied(_) | Failure::Refused(_) | Failure::Unusable(_),
             ) => return Ok(false),
             Err(failure) => {
-                let key = prefix.to_key();
-                let key = key.as_ref().map_or_else(String::new, Key::to_string);
-                return Err(StoreError::problem(key, format!("{failure:?}")));
+                return Err(failure.into_error(prefix, false));
             }
         };
         if has {

@@ -1,4 +1,5 @@
 """Containers of N5 on servers and in zip files: the values of every array, and the nodes of a named format."""
+import errno
 import json
 import shutil
 import zipfile
@@ -57,6 +58,18 @@ def test_a_container_on_a_server(mount, root, kind, name):
         made = mounted(mount, server, *VIEW, path=f"{name}|n5:{below}volume")
         (volume,) = [{**array, "path": ""} for array in deep if array["path"] == f"{below}volume"]
         assert not faults(made.path, store, [volume])
+        made.unmount()
+
+
+def test_a_document_without_an_answer_is_no_absence(mount, root):
+    with FaultServer(root) as server:
+        made = mounted(mount, server, *VIEW, "--timeout", "1", path="ts_n5.n5")
+        server.rules({"fault": "status", "status": 500, "key": "*/int8/attributes.json"})
+        with pytest.raises(OSError) as error:
+            (made.path / "raw" / "int8.npy").stat()
+        assert error.value.errno == errno.EIO
+        server.rules()
+        assert np.load(made.path / "raw" / "int8.npy").dtype == np.int8
         made.unmount()
 
 
