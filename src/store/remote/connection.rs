@@ -220,7 +220,12 @@ impl HttpService for SharedConnection {
             &connection.client
         };
         for hop in 0.. {
-            let mut answer = client.call(request.clone()).await?;
+            let answered = client.call(request.clone()).await;
+            let mut answer = answered.inspect_err(|_| {
+                if let Some(exchange) = &exchange {
+                    exchange.failed();
+                }
+            })?;
             let Some(exchange) = &exchange else {
                 if is_listing {
                     connection.check_listing(&mut answer);

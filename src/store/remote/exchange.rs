@@ -34,6 +34,8 @@ tokio::task_local! {
 pub(super) struct AnswerFacts {
     /// `None` when no answer arrived.
     pub(super) status: Option<StatusCode>,
+    /// Whether the request was sent, or a connection for it was asked for, and no answer arrived.
+    pub(super) is_unanswered: bool,
     /// The coding of the body, if there is one: the bytes of the body are not those of the object.
     pub(super) coding: Option<String>,
     /// When the server answered, by its own clock.
@@ -73,6 +75,13 @@ impl Exchange {
     /// The facts about the answer so far.
     pub(super) fn facts(&self) -> AnswerFacts {
         self.0.lock().clone()
+    }
+
+    /// Notes that no answer arrived. If the request followed a redirect, the answer that led there counts no more.
+    pub(super) fn failed(&self) {
+        let mut facts = self.0.lock();
+        facts.is_unanswered = true;
+        facts.status = None;
     }
 
     /// Notes the head of the answer.

@@ -107,31 +107,35 @@ impl Failure {
             return Failure::Refused(reason.to_owned());
         }
         match facts.status {
-            None => Failure::without_answer(error, &text),
+            None => Failure::without_answer(error, facts, &text),
             Some(status) if status.is_success() => Failure::of_success(status, &text),
             Some(status) => Failure::of_status(status, facts, &text),
         }
     }
 
-    fn without_answer(error: &object_store::Error, text: &str) -> Failure {
-        if text.contains("InvalidContentType") {
+    fn without_answer(error: &object_store::Error, facts: &AnswerFacts, text: &str) -> Failure {
+        let http = source_of::<HttpError>(error);
+        // The messages around this one have the URL, which may have any words.
+        let of_connection = http.map_or_else(String::new, |http| chain(http));
+        if of_connection.contains("InvalidContentType") {
             return Failure::unusable(
                 "TLS: the server does not speak it; is it http:// in place of https://?",
             );
         }
-        if text.contains("certificate") || text.contains("HandshakeFailure") {
+        if of_connection.contains("certificate") || of_connection.contains("HandshakeFailure") {
             let reason = innermost(error);
             return Failure::Unusable(format!(
                 "TLS: {reason}; give --ca-file if you trust who signed the certificate"
             ));
         }
-        if text.contains("redential") || text.contains("token") {
+        // A request is not sent before there are credentials for it.
+        if !facts.is_unanswered && (text.contains("redential") || text.contains("token")) {
             return Failure::Unauthorized(format!(
                 "no credentials could be got: {}",
                 innermost(error)
             ));
         }
-        let kind = source_of::<HttpError>(error).map(HttpError::kind);
+        let kind = http.map(HttpError::kind);
         if kind == Some(HttpErrorKind::Connect) {
             return Failure::Transient(Transient {
                 problem: format!("cannot connect: {}", innermost(error)),
@@ -304,7 +308,7 @@ impl Pinned {
 }
 
 /// The messages of `error` and of its sources, to distinguish them.
-fn chain(error: &object_store::Error) -> String {
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = format!("{error} {error:?}");
     let mut source = error.source();
     while let Some(error) = source {
@@ -339,4 +343,48 @@ fn source_of<T: std::error::Error + 'static>(error: &object_store::Error) -> Opt
         source = error.source();
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    /// The error of a request to a URL with words that messages have, too.
+    #[derive(Debug, thiserror::Error)]
+    #[error("Error performing GET https://h/credentials/token/certificate - {source}")]
+    struct Performing {
+        source: HttpError,
+    }
+
+    fn failed(kind: HttpErrorKind, problem: &'static str) -> object_store::Error {
+        let source = HttpError::new(kind, io::Error::other(problem));
+        object_store::Error::Generic {
+            store: "HTTP",
+            source: Box::new(Performing { source }),
+        }
+    }
+
+    #[test]
+    fn words_of_the_url_do_not_decide() {
+        let unanswered = AnswerFacts {
+            is_unanswered: true,
+            ..AnswerFacts::default()
+        };
+        let reset = failed(HttpErrorKind::Interrupted, "connection reset");
+        let failure = Failure::new(&reset, &unanswered);
+        assert!(matches!(failure, Failure::Transient(_)), "{failure:?}");
+        // The request for credentials fails before that for the object is sent.
+        let failure = Failure::new(&reset, &AnswerFacts::default());
+        assert!(matches!(failure, Failure::Unauthorized(_)), "{failure:?}");
+        let wrong = failed(HttpErrorKind::Connect, "invalid peer certificate");
+        for facts in [unanswered, AnswerFacts::default()] {
+            let failure = Failure::new(&wrong, &facts);
+            assert!(
+                matches!(&failure, Failure::Unusable(problem) if problem.contains("--ca-file")),
+                "{failure:?}"
+            );
+        }
+    }
 }
