@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::{Either, select};
 use object_store::path::Path;
@@ -97,6 +98,17 @@ impl RemoteClient {
 
     /// Reads the body of an answer, which must have the bytes `range` and no others.
     pub(super) async fn body(&self, head: AnswerHead, range: Range<u64>) -> Result<Body, Failure> {
+        let wanted = range.clone();
+        self.cut(head, range, &wanted).await
+    }
+
+    /// Like [`RemoteClient::body`], but returns the bytes `wanted` alone.
+    pub(super) async fn cut(
+        &self,
+        head: AnswerHead,
+        range: Range<u64>,
+        wanted: &Range<u64>,
+    ) -> Result<Body, Failure> {
         let result = head.result;
         let len = range.end - range.start;
         if result.range != range {
@@ -105,16 +117,20 @@ impl RemoteClient {
             ));
         }
         let mut stream = result.into_stream();
-        let (mut body, mut received) = (Gathered::of_len(len), 0_u64);
+        let mut body = Gathered::of_len(wanted.end.saturating_sub(wanted.start));
+        let mut received = 0_u64;
         while let Some(part) = stream.next().await {
             let part = part.map_err(|_| Failure::transient("the answer ended early"))?;
+            let at = range.start.saturating_add(received);
             received = received.saturating_add(part.len() as u64);
             self.statistics.received_bytes.add(part.len() as u64);
             if received > len {
                 let problem = format!("the server sent more than the {len} requested bytes");
                 return Err(Failure::Unusable(problem));
             }
-            body.push(part);
+            if let Some(part) = part_in(wanted, at, part) {
+                body.push(part);
+            }
         }
         if received < len {
             let problem = format!("the answer ended after {received} of {len} bytes");
@@ -122,5 +138,38 @@ impl RemoteClient {
         }
         head.exchange.noted().received_bytes += received;
         Ok(body.into_body())
+    }
+}
+
+/// Those bytes of `part`, which begins at `at` in the object, that are in `wanted`.
+fn part_in(wanted: &Range<u64>, at: u64, part: Bytes) -> Option<Bytes> {
+    let end = at.saturating_add(part.len() as u64);
+    if wanted.start <= at && end <= wanted.end {
+        return Some(part);
+    }
+    let (from, to) = (wanted.start.max(at), wanted.end.min(end));
+    let inside = |n: u64| usize::try_from(n - at).unwrap_or(usize::MAX);
+    (from < to).then(|| part.slice(inside(from)..inside(to)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_wanted_bytes_of_a_whole_object_are_kept() {
+        let part = Bytes::from_static(b"0123456789");
+        for (wanted, expected) in [
+            (0..5, None),
+            (5..12, Some("01")),
+            (12..15, Some("234")),
+            (18..30, Some("89")),
+            (0..30, Some("0123456789")),
+            (20..30, None),
+            (15..15, None),
+        ] {
+            let found = part_in(&wanted, 10, part.clone());
+            assert_eq!(found, expected.map(Bytes::from), "{wanted:?}");
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use object_store::{GetOptions, GetRange};
 
 use super::answer::AnswerHead;
-use super::body::{Body, Gathered};
+use super::body::Body;
 use super::client::RemoteClient;
 use super::exchange::RequestKind;
 use super::failure::Failure;
@@ -125,7 +125,9 @@ impl RemoteClient {
         pinned: &Pinned,
         range: Range<u64>,
     ) -> Result<Body, Failure> {
-        if self.sends_whole() {
+        // If the object is too long to be read whole for a part, the server may still send the part.
+        let may_cut = pinned.meta.size() <= self.most_whole_bytes;
+        if may_cut && self.sends_whole() {
             return self.cut_from_whole(key, pinned, range).await;
         }
         let mut options = conditions(pinned);
@@ -141,7 +143,7 @@ impl RemoteClient {
             self.body(head, wanted.clone()).await
         });
         match read.await {
-            Err(Failure::NotPartial) if pinned.meta.size() <= self.most_whole_bytes => {
+            Err(Failure::NotPartial) if may_cut => {
                 self.note_no_parts();
                 self.cut_from_whole(key, pinned, range).await
             }
@@ -193,7 +195,7 @@ impl RemoteClient {
         }
     }
 
-    /// Reads all of the object at `key`, and returns its bytes in `range`.
+    /// Reads all of the object at `key`, and returns its bytes in `range`. No others are held in memory.
     async fn cut_from_whole(
         &self,
         key: &Key,
@@ -202,23 +204,13 @@ impl RemoteClient {
     ) -> Result<Body, Failure> {
         let len = pinned.meta.size();
         let options = conditions(pinned);
-        let whole = self.get(key, &options, |head| async move {
+        let range = &range;
+        self.get(key, &options, |head| async move {
             let head = head?;
             head.found.check_is(pinned, true)?;
-            self.body(head, 0..len).await
-        });
-        let mut at = 0;
-        let mut cut = Gathered::of_len(range.end - range.start);
-        for part in whole.await? {
-            let end = at + part.len() as u64;
-            let (from, to) = (range.start.max(at), range.end.min(end));
-            if from < to {
-                let inside = |n: u64| usize::try_from(n - at).unwrap_or(usize::MAX);
-                cut.push(part.slice(inside(from)..inside(to)));
-            }
-            at = end;
-        }
-        Ok(cut.into_body())
+            self.cut(head, 0..len, range).await
+        })
+        .await
     }
 }
 

@@ -168,6 +168,11 @@ def test_an_object_that_is_sent_whole_must_be_small(root, mount):
         server.rules({"fault": "whole", "key": "*/big/c/*"})
         assert got(made, "big", 1) == "EIO"
         made.unmount()
+        # The documents of the root show that the server sends no parts.
+        server.rules({"fault": "whole"})
+        made = mounted(mount, server, *ARGS, "--max-chunk", "1M")
+        assert got(made, "plain", 1) == RIGHT and got(made, "big", 1) == "EIO"
+        made.unmount()
 
 
 @BOTH
