@@ -54,6 +54,7 @@ impl RemoteClient {
                 (result.map_err(|error| Failure::new(&error, &facts)), facts)
             })
         };
+        let is_part = options.range.is_some();
         let begun = Instant::now();
         let mut first = send(exchange);
         let (result, facts) = match self.late_after() {
@@ -75,7 +76,7 @@ impl RemoteClient {
         };
         self.statistics.latencies.add(begun.elapsed());
         let result = result?;
-        facts.check()?;
+        facts.check(is_part)?;
         self.methods.note_found(path);
         let found = self.pinned(&result.meta, facts.date);
         Ok(AnswerHead {

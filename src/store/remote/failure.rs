@@ -266,11 +266,18 @@ impl AnswerFacts {
         may && self.region.is_none() && self.refused.is_none()
     }
 
-    /// Refuses an answer that is not an object, or whose bytes are not those of the object.
+    /// Refuses an answer that is not an object, or that is a part of it unless `may_be_part`, or whose bytes are not
+    /// those of the object.
     ///
     /// # Errors
     /// [`Failure::Unusable`].
-    pub(super) fn check(&self) -> Result<(), Failure> {
+    pub(super) fn check(&self, may_be_part: bool) -> Result<(), Failure> {
+        if self.status == Some(StatusCode::PARTIAL_CONTENT) && !may_be_part {
+            // The client library would take the part for the whole object.
+            return Err(Failure::unusable(
+                "the server sent a part of the object, and no part was requested",
+            ));
+        }
         let is_object = |status| matches!(status, StatusCode::OK | StatusCode::PARTIAL_CONTENT);
         if let Some(status) = self.status.filter(|&status| !is_object(status)) {
             return Err(Failure::Unusable(format!("the server answered {status}")));
@@ -386,5 +393,17 @@ mod tests {
                 "{failure:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_part_is_no_object() {
+        let of = |status| AnswerFacts {
+            status: Some(status),
+            ..AnswerFacts::default()
+        };
+        assert_eq!(of(StatusCode::OK).check(false), Ok(()));
+        assert_eq!(of(StatusCode::PARTIAL_CONTENT).check(true), Ok(()));
+        assert!(of(StatusCode::PARTIAL_CONTENT).check(false).is_err());
+        assert!(of(StatusCode::NO_CONTENT).check(true).is_err());
     }
 }
