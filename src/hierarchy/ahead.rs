@@ -20,7 +20,8 @@ pub(super) struct DocumentsAhead {
     begun: LastCheck,
     /// `None` for an absent document.
     found: HashMap<Key, Option<OpenDocument>>,
-    denied: Vec<Key>,
+    /// Documents that could not be opened, with the errors.
+    failed: Vec<(Key, StoreError)>,
 }
 
 /// Memory for a document of a length that is not known yet.
@@ -36,7 +37,7 @@ impl DocumentsAhead {
         DocumentsAhead {
             begun: LastCheck::now(),
             found: HashMap::new(),
-            denied: Vec::new(),
+            failed: Vec::new(),
         }
     }
 
@@ -60,6 +61,12 @@ impl DocumentsAhead {
         self.found.contains_key(key)
     }
 
+    /// Why the document at `key` could not be opened.
+    pub(super) fn error_at(&self, key: &Key) -> Option<&StoreError> {
+        let mut failed = self.failed.iter();
+        failed.find_map(|(at, error)| (at == key).then_some(error))
+    }
+
     /// Whether any document exists.
     pub(super) fn has_any(&self) -> bool {
         self.found.values().any(Option::is_some)
@@ -76,14 +83,18 @@ impl DocumentsAhead {
     /// it denies access to absent objects. Then these documents count as absent if another document makes a node.
     pub(super) fn settle(&mut self, hides_absence: bool) {
         if hides_absence && self.has_node() {
-            let denied = self.denied.drain(..).map(|key| (key, None));
-            self.found.extend(denied);
+            let failed = self.failed.drain(..);
+            let (denied, failed): (Vec<_>, Vec<_>) =
+                failed.partition(|(_, error)| matches!(error, StoreError::Denied { .. }));
+            self.failed = failed;
+            self.found
+                .extend(denied.into_iter().map(|(key, _)| (key, None)));
         }
     }
 }
 
-/// Opens the documents at `keys` in one round trip, and reads short ones. A document that cannot be opened is not in
-/// `ahead` afterwards, so that it is requested again alone.
+/// Opens the documents at `keys` in one round trip, and reads short ones. A document that cannot be opened does not count
+/// as requested afterwards, so that it is requested again alone.
 pub(super) fn open_many(
     store: &dyn Store,
     budget: &Arc<Budget>,
@@ -123,8 +134,7 @@ pub(super) fn open_many(
             Err(error) if counts_as_absent(&key, &error) => {
                 ahead.found.insert(key, None);
             }
-            Err(StoreError::Denied { .. }) => ahead.denied.push(key),
-            Err(_) => {}
+            Err(error) => ahead.failed.push((key, error)),
         }
     }
 }

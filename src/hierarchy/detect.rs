@@ -138,7 +138,11 @@ impl<'h> DocumentSearch<'h> {
         if let Some(catalog) = &hierarchy.catalog
             && !catalog.is_covered(prefix)
         {
-            catalog.add_group(prefix, &ahead)?;
+            // An error here does not show whether there is a node. The catalog examines the group again before a node
+            // below it is looked for.
+            if let Err(error) = catalog.add_group(prefix, &ahead) {
+                log::debug!("{prefix}: its consolidated metadata is unknown: {error}");
+            }
         }
         self.ahead = Some(ahead);
         Ok(())

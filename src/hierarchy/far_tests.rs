@@ -1,6 +1,7 @@
 //! Nodes of a store that is not local: round trips to find them, and the documents that decide.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use super::*;
@@ -31,6 +32,27 @@ impl Layer for Denies {
     }
 }
 
+/// Fails requests for a key until it is mended, as a server does that is overloaded.
+#[derive(Debug)]
+struct Fails {
+    key: &'static str,
+    is_mended: AtomicBool,
+}
+
+impl Layer for Fails {
+    fn around<T>(
+        &self,
+        call: &Call,
+        ask: impl FnOnce() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let key = call.path.to_text();
+        if key == self.key && !self.is_mended.load(Ordering::Relaxed) {
+            return Err(StoreError::problem(key, "status 503"));
+        }
+        ask()
+    }
+}
+
 struct Far {
     recording: Arc<Recording>,
     hierarchy: Hierarchy,
@@ -38,6 +60,12 @@ struct Far {
 
 /// A store without directories that has `objects`, and denies access to `denied`.
 fn far(objects: &[(&str, &str)], denied: &[&str], budget: u64) -> Far {
+    let layer = Denies(denied.iter().map(|key| (*key).to_owned()).collect());
+    layered(objects, &Arc::new(layer), budget)
+}
+
+/// A store without directories that has `objects`, with `layer` around it.
+fn layered(objects: &[(&str, &str)], layer: &Arc<impl Layer>, budget: u64) -> Far {
     let memory = MemoryStore::new();
     for (key, text) in objects {
         let key = Key::parse(key.as_bytes()).unwrap();
@@ -45,10 +73,9 @@ fn far(objects: &[(&str, &str)], denied: &[&str], budget: u64) -> Far {
         memory.insert_at(key, (*text).as_bytes().to_vec(), changed);
     }
     let slow = Arc::new(Slow::new(Duration::ZERO, 64));
-    let layer = Denies(denied.iter().map(|key| (*key).to_owned()).collect());
     let recording = Arc::new(Recording::default());
     let flat: Arc<dyn Store> = Arc::new(Flat::new(Arc::new(memory)));
-    let store = wrap(wrap(wrap(flat, &slow), &Arc::new(layer)), &recording);
+    let store = wrap(wrap(wrap(flat, &slow), layer), &recording);
     let freshness = Freshness::Checked(HOUR);
     Far {
         hierarchy: Hierarchy::new(store, Budget::new(budget), freshness),
@@ -200,6 +227,40 @@ fn the_nearest_group_with_copies_counts_where_none_above_has_any() {
     );
     assert_eq!(far.at("g/b"), "array of g/b/.zarray");
     assert_eq!(far.at("b"), "implicit");
+}
+
+#[test]
+fn a_group_with_a_document_that_cannot_be_read_is_examined_again() {
+    let copies = zmetadata(&format!(r#""a/.zarray": {ARRAY}"#));
+    let v2 = [("g/.zgroup", GROUP), ("g/.zmetadata", copies.as_str())];
+    let v3 = [("g/zarr.json", GROUP_V3), ("g/.zmetadata", copies.as_str())];
+    let v2_array = [("g/.zarray", ARRAY), ("g/.zmetadata", copies.as_str())];
+    for (objects, key, first, then) in [
+        (
+            v2,
+            "g/.zmetadata",
+            "error: g/.zmetadata: status 503",
+            "array of g/a/.zarray",
+        ),
+        // The copies of another version are left over from an earlier group.
+        (
+            v3,
+            "g/zarr.json",
+            "error: g/zarr.json: status 503",
+            "implicit",
+        ),
+        (v3, "g/.zmetadata", "implicit", "implicit"),
+        (v2_array, "g/.zmetadata", "implicit", "implicit"),
+    ] {
+        let fails = Arc::new(Fails {
+            key,
+            is_mended: AtomicBool::new(false),
+        });
+        let far = layered(&objects, &fails, 1 << 20);
+        assert_eq!(far.at("g/a"), first, "{key} of {objects:?}");
+        fails.is_mended.store(true, Ordering::Relaxed);
+        assert_eq!(far.at("g/a"), then, "{key} of {objects:?}");
+    }
 }
 
 #[test]

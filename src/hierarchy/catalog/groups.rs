@@ -139,7 +139,8 @@ impl Catalog {
     /// Remembers the copies that the documents of the group at `prefix` have.
     ///
     /// # Errors
-    /// [`StoreError`] when a long document cannot be read.
+    /// [`StoreError`] when a document cannot be read that decides whether the group has copies, or when there is no memory
+    /// for them. Then nothing is remembered: without its copies, nodes of the group would seem to be absent.
     pub(in crate::hierarchy) fn add_group(
         &self,
         prefix: &Prefix,
@@ -148,9 +149,10 @@ impl Catalog {
         let generation = self.store.generation();
         let own = OF_GROUP.map(|name| prefix.key(name.as_str().as_bytes()));
         let own: Vec<Key> = own.into_iter().collect::<Result<_, _>>()?;
+        check_decided(&own, ahead)?;
         let found = |name: DocumentName| {
             let mut keys = own.iter();
-            let key = keys.find(|key| key.name() == name.as_str().as_bytes())?;
+            let key = keys.find(|key| is_called(key, name))?;
             ahead.get(key)
         };
         let document = match (
@@ -219,18 +221,12 @@ impl Catalog {
         let memory = self
             .budget
             .reserve(needed, holding.to_hold("consolidated metadata"));
-        let memory = match memory {
-            Ok(memory) => memory,
-            Err(error) => {
-                log::warn!("{key}: {error}");
-                return Ok(None);
-            }
-        };
+        let memory = memory.map_err(|error| StoreError::problem(key, error.to_string()))?;
         let text = if let Some(text) = short {
             text.clone()
         } else {
             let text = zeroed(usize::try_from(size).unwrap_or(usize::MAX));
-            let Ok(mut text) = text else { return Ok(None) };
+            let mut text = text.map_err(|error| StoreError::problem(key, error.to_string()))?;
             document.object.read_at(0, &mut text)?;
             text
         };
@@ -302,7 +298,7 @@ impl Catalog {
         }
         let begun = LastCheck::now();
         // Beside a `zarr.json`, no other document counts.
-        let counts_alone = holder.key.name() == DocumentName::ZarrJson.as_str().as_bytes();
+        let counts_alone = is_called(&holder.key, DocumentName::ZarrJson);
         let counted = |key: &Key| !counts_alone || *key == holder.key;
         let looked_at: Vec<_> = holder.own.iter().filter(|(key, _)| counted(key)).collect();
         let keys: Vec<Key> = looked_at.iter().map(|(key, _)| key.clone()).collect();
@@ -379,6 +375,37 @@ impl Catalog {
     fn lock(&self) -> MutexGuard<'_, KnownGroups> {
         self.groups.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Fails if one of `own`, the documents of a group, could not be opened and decides whether the group has copies. Beside a
+/// `zarr.json`, no other document counts, and an array has no copies.
+fn check_decided(own: &[Key], ahead: &DocumentsAhead) -> Result<(), StoreError> {
+    for key in own {
+        if let Some(error) = ahead.error_at(key).filter(|error| may_pass(error)) {
+            return Err(error.clone());
+        }
+        let decides =
+            is_called(key, DocumentName::ZarrJson) || is_called(key, DocumentName::ZArray);
+        if decides && ahead.get(key).is_some() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a later request may succeed. After other errors, the document has no copies, like one that is damaged.
+fn may_pass(error: &StoreError) -> bool {
+    matches!(
+        error,
+        StoreError::Io { .. }
+            | StoreError::Denied { .. }
+            | StoreError::Changed { .. }
+            | StoreError::Short { .. }
+    )
+}
+
+fn is_called(key: &Key, name: DocumentName) -> bool {
+    key.name() == name.as_str().as_bytes()
 }
 
 impl KnownGroups {
