@@ -44,6 +44,8 @@ pub(super) struct DocumentSearch<'h> {
     pub(super) observations: Observations,
     /// Documents of a store that is not local, which were read together.
     ahead: Option<DocumentsAhead>,
+    /// The last document that could not be parsed, as one that is too large. An error only has the key as text for people.
+    unparsed: Option<Key>,
 }
 
 impl Hierarchy {
@@ -58,11 +60,10 @@ impl Hierarchy {
         }
         let node = match search.node_at(prefix) {
             Ok(node) => node.unwrap_or(Node::Implicit),
-            // The document is too large to be parsed.
-            Err(Error::Metadata { key, error }) => {
-                search.broken(Key::parse(key.as_bytes())?, error)?
-            }
-            Err(error) => return Err(error),
+            Err(error) => match (error, search.unparsed.take()) {
+                (Error::Metadata { error, .. }, Some(key)) => search.broken(key, error)?,
+                (error, _) => return Err(error),
+            },
         };
         if let Some(catalog) = &self.catalog {
             catalog.remember(prefix, !matches!(node, Node::Implicit));
@@ -109,6 +110,7 @@ impl<'h> DocumentSearch<'h> {
             begun: LastCheck::now(),
             observations: Observations::default(),
             ahead: None,
+            unparsed: None,
         }
     }
 
@@ -186,7 +188,8 @@ impl<'h> DocumentSearch<'h> {
         let holding = Holding::SOURCE.to_hold("a document");
         let opened = self.open(key)?;
         let read = |opened| self.hierarchy.read_parsed(opened, holding);
-        let text = opened.map(read).transpose()?;
+        let text = opened.map(read).transpose();
+        let text = self.noting_unparsed(key, text)?;
         self.note(key, text.as_ref());
         Ok(text)
     }
@@ -199,14 +202,23 @@ impl<'h> DocumentSearch<'h> {
             return Ok(None);
         };
         let found = if opened.size() > LONG_BYTES {
-            self.hierarchy.read_outline(opened)?
+            self.hierarchy.read_outline(opened)
         } else {
             let holding = Holding::SOURCE.to_hold("a document");
-            let text = self.hierarchy.read_parsed(opened, holding)?;
-            (text, OmittedParts::Nothing)
+            let text = self.hierarchy.read_parsed(opened, holding);
+            text.map(|text| (text, OmittedParts::Nothing))
         };
+        let found = self.noting_unparsed(key, found)?;
         self.note(key, Some(&found.0));
         Ok(Some(found))
+    }
+
+    /// The result of reading the document at `key`, which is noted if it cannot be parsed.
+    fn noting_unparsed<T>(&mut self, key: &Key, read: Result<T, Error>) -> Result<T, Error> {
+        if let Err(Error::Metadata { .. }) = &read {
+            self.unparsed = Some(key.clone());
+        }
+        read
     }
 
     /// The node of a document at `key` that cannot be used. The document is read again when it
@@ -342,6 +354,7 @@ impl<'h> DocumentSearch<'h> {
         match self.read(key) {
             Err(Error::Metadata { key: name, error }) => {
                 log::warn!("{name}: {error}");
+                self.unparsed = None;
                 let meta = self.hierarchy.object_meta(key)?;
                 self.observations.add_object(key, meta.as_ref());
                 Ok(None)
@@ -352,11 +365,13 @@ impl<'h> DocumentSearch<'h> {
 
     /// Checks the parts of `document` that its outline leaves out, because views edit the whole
     /// document. The inner result is about the document, the outer one about reading it.
-    fn check_outlined(&self, document: &Document) -> Result<Result<(), FormatError>, Error> {
+    fn check_outlined(&mut self, document: &Document) -> Result<Result<(), FormatError>, Error> {
         // The caller holds memory for the outline.
         let whole = self
             .hierarchy
-            .read(&document.key, Holding::SOURCE.and_one())?
+            .read(&document.key, Holding::SOURCE.and_one());
+        let whole = self
+            .noting_unparsed(&document.key, whole)?
             .filter(|whole| whole.document.meta.version == document.meta.version)
             .ok_or(Error::Stale)?;
         Ok(check_outlined(&whole.bytes))

@@ -524,6 +524,25 @@ fn no_path_is_trusted_for_longer_than_the_nodes_above_it() {
 
 /// The model of a long list of chunk lengths is kept while the budget has memory for it, and gives it back.
 #[test]
+fn a_document_that_is_too_large_is_a_broken_node_whatever_its_name() {
+    let store = Arc::new(MemoryStore::new());
+    let shared = Arc::clone(&store) as Arc<dyn Store>;
+    let freshness = Freshness::Checked(Duration::ZERO);
+    let hierarchy = Hierarchy::new(shared, Budget::new(1 << 20), freshness);
+    for prefix in [&b"a"[..], b"a\\b", b"a\xff"] {
+        let prefix = Prefix::parse(prefix).unwrap();
+        let key = prefix.key(b".zgroup").unwrap();
+        // Twice as many bytes are more than any document gets with this budget.
+        store.insert(key.clone(), vec![b' '; 11 << 20]);
+        match hierarchy.node(&prefix) {
+            Ok(Node::Broken(broken)) => assert_eq!(broken.document.key, key),
+            other => panic!("{prefix}: {other:?}"),
+        }
+        store.remove(&key);
+    }
+}
+
+#[test]
 fn large_nodes_are_cached_in_memory_of_the_budget() {
     let lengths: Vec<String> = (0..100_000).map(|i| (1 + i % 3).to_string()).collect();
     let grid = format!(
