@@ -24,9 +24,11 @@ impl Moment {
     }
 
     /// Whether the object or directory may have changed after this moment. File times lag behind the clock by up to
-    /// their grain. The time of a file that is in the future was set by another clock, and proves nothing.
+    /// their grain. The clock of a file server may be ahead of ours, by the difference of two time zones if one of them is
+    /// set wrong. A time that is even later was set by a clock that is right by now, or by hand where a file system lets
+    /// programs do that, and a change would have replaced it.
     pub fn may_precede(self, meta: &ObjectMeta) -> bool {
-        const AHEAD: Duration = Duration::from_millis(100);
+        const AHEAD: Duration = Duration::from_secs(24 * 3600);
         if meta.dating == Dating::Nothing {
             // Prefixes of object stores have no times.
             return false;
@@ -56,11 +58,18 @@ mod tests {
         let mut meta = store.stat(&key).unwrap().unwrap().meta;
         let now = SystemTime::now();
         let second = Duration::from_secs(1);
+        let day = 86_400 * second;
         for (changed, moment, expected, why) in [
             (now, now, true, "within the grain"),
             (now - second, now, false, "before"),
             (now, now - second, true, "after"),
-            (now + 60 * second, now, false, "another clock"),
+            (
+                now + 60 * second,
+                now,
+                true,
+                "the clock of a server is ahead",
+            ),
+            (now + 2 * day, now, false, "a time that no clock shows"),
         ] {
             meta.times.ctime = changed;
             assert_eq!(Moment(moment).may_precede(&meta), expected, "{why}");

@@ -297,6 +297,31 @@ fn a_handle_shows_one_version_or_is_stale() {
     assert_eq!(read_at(&fourth, 0, 6).unwrap(), b"\x07\x07CDEF");
 }
 
+#[test]
+fn a_handle_mixes_no_versions_if_the_clock_of_the_store_is_ahead() {
+    let objects: [(&str, &[u8]); 4] = [
+        ("a/zarr.json", &document("uint8", &[6], &[2])),
+        ("a/c/0", b"ab"),
+        ("a/c/1", b"cd"),
+        ("a/c/2", b"ef"),
+    ];
+    let fixture = Fixture::new(arrays(&[FileFormat::Raw]), &objects);
+    let put_ahead = |key: &str, bytes: &[u8]| {
+        let (key, now) = (Key::parse(key.as_bytes()).unwrap(), SystemTime::now());
+        let ahead = now + Duration::from_secs(60);
+        fixture.store.insert_at(key, bytes.to_vec(), ahead);
+    };
+    let file = at(&fixture, "a.raw");
+    assert_eq!(read_at(&file, 0, 2).unwrap(), b"ab");
+    put_ahead("a/c/1", b"CD");
+    assert_eq!(read_at(&file, 2, 2).unwrap(), b"CD");
+    assert_eq!(read_at(&file, 0, 4).unwrap(), b"abCD");
+    put_ahead("a/c/0", b"AB");
+    put_ahead("a/c/2", b"EF");
+    assert!(matches!(read_at(&file, 4, 2), Err(Error::Stale)));
+    assert_eq!(read_at(&at(&fixture, "a.raw"), 0, 6).unwrap(), b"ABCDEF");
+}
+
 /// Calls a function once, as soon as the first chunk was examined.
 #[derive(Default)]
 struct Meanwhile(Mutex<Option<Box<dyn FnOnce() + Send>>>);
