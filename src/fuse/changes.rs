@@ -73,6 +73,9 @@ impl Core {
             Ok(flags) => flags,
             Err(errno) => {
                 file.close();
+                drop(lock);
+                // The kernel does not count an error as a lookup.
+                self.forget_inode(ino, 1);
                 return reply.error(errno);
             }
         };
