@@ -59,6 +59,11 @@ impl<A: Answer> Unanswered<Reply<A>> {
     pub(super) fn may_wait<'e>(&self, events: &'e EventThreads) -> Option<WaitPermit<'e>> {
         self.reply.may_wait(events)
     }
+
+    /// Like [`Reply::awaits_closing`].
+    pub(super) fn awaits_closing(&self) -> bool {
+        self.reply.awaits_closing()
+    }
 }
 
 impl Unanswered<Reply<Bytes>> {

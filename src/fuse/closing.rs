@@ -4,8 +4,8 @@
 //! RELEASE. So the program that closed the file may send further requests before the daemon has got the RELEASE, and
 //! the file would still count as open. For example, a truncation by name would become a draft, although it is refused
 //! for a closed file. Through the device this is rare, because all requests are in one queue. Rings have a queue for each
-//! processor, and a thread for each entry. So a request through a ring that names a file waits for the RELEASE of
-//! each handle that was flushed.
+//! processor, and several threads. So a request through a ring that names a file waits for the RELEASE of each handle that
+//! was flushed: in the thread of a direct ring, or in the job of a request that came through the deferring ring.
 //!
 //! A FLUSH is not always the last one: a handle that programs share is flushed by each of them. Such a handle is waited
 //! for once, for [`PATIENCE`].

@@ -257,10 +257,14 @@ impl ZarrFs {
             let reply = AwaitedReply::own(unanswered);
             return confine(what, || as_class(class, || request(&self.0, reply)));
         }
+        let awaits_closing = unanswered.awaits_closing();
         let (reply, unwatched) = Callers::share(unanswered);
         self.0.callers.watch(unwatched);
         let core = Arc::clone(&self.0);
         self.0.view.threads().submit(class, move || {
+            if awaits_closing {
+                core.closing.wait();
+            }
             if !reply.is_abandoned() {
                 request(&core, reply);
             }
@@ -281,7 +285,12 @@ impl ZarrFs {
         }
         let core = Arc::clone(&self.0);
         let threads = self.0.view.threads();
-        threads.submit(Class::Changes, move || request(&core, reply));
+        threads.submit(Class::Changes, move || {
+            if reply.awaits_closing() {
+                core.closing.wait();
+            }
+            request(&core, reply);
+        });
     }
 }
 

@@ -50,6 +50,14 @@ impl<A: Answer> Reply<A> {
         }
     }
 
+    /// Whether a job that answers the request first waits for files that are being closed.
+    pub(super) fn awaits_closing(&self) -> bool {
+        match &self.0 {
+            Way::Device(_) => false,
+            Way::Ring(reply) => reply.awaits_closing(),
+        }
+    }
+
     /// Sends an error.
     pub(super) fn error(self, errno: Errno) {
         match self.0 {

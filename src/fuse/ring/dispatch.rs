@@ -29,7 +29,7 @@ const OPERATION_BYTES: usize = 128;
 /// The place of the length of the payload in the header: `struct fuse_uring_ent_in_out.payload_sz`.
 const PAYLOAD_LEN: usize = 2 * 128 + 16;
 
-/// Operations on open files. All others may depend on whether a file is open.
+/// Operations on open files. All others may depend on whether a file is open (`fuse::closing`).
 const HANDLE_OPERATIONS: [u32; 11] = [
     kernel::FUSE_READ,
     kernel::FUSE_WRITE,
@@ -104,7 +104,17 @@ impl Asked {
 
     fn reply(&self, slot: Arc<Slot>, room: u32) -> RingReply {
         let room = usize::try_from(room).unwrap_or(usize::MAX);
-        RingReply::new(slot, self.header.unique, room)
+        let awaits_closing = !slot.may_wait() && self.names_file();
+        let reply = RingReply::new(slot, self.header.unique, room);
+        if awaits_closing {
+            return reply.after_closing();
+        }
+        reply
+    }
+
+    /// Whether the answer may depend on whether a file is open.
+    fn names_file(&self) -> bool {
+        !HANDLE_OPERATIONS.contains(&self.header.opcode)
     }
 
     /// Whether the request is of a user with access, or one that the kernel makes for no user.
@@ -144,7 +154,7 @@ impl Asked {
             gid: self.header.gid,
             thread: self.header.pid,
         };
-        if slot.may_wait() && !HANDLE_OPERATIONS.contains(&self.header.opcode) {
+        if slot.may_wait() && self.names_file() {
             filesystem.finish_closing();
         }
         match self.header.opcode {
@@ -334,4 +344,30 @@ fn change(asked: &kernel::fuse_setattr_in) -> (Option<FileHandle>, AttributeChan
     let size = has(kernel::FATTR_SIZE).then_some(asked.size);
     let handle = has(kernel::FATTR_FH).then_some(FileHandle(asked.fh));
     (handle, AttributeChange { size, attributes })
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use super::super::kernel::HEADER_BYTES;
+    use super::super::shared::SharedRing;
+    use super::*;
+
+    #[test]
+    fn a_job_waits_for_files_that_are_being_closed_if_its_request_names_a_file() {
+        for (operation, may_wait, expected) in [
+            (kernel::FUSE_LOOKUP, false, true),
+            (kernel::FUSE_SETATTR, false, true),
+            (kernel::FUSE_RELEASE, false, false),
+            (kernel::FUSE_READ, false, false),
+            // The thread of a direct ring has waited before it calls the operation.
+            (kernel::FUSE_LOOKUP, true, false),
+        ] {
+            let mut header = [0; HEADER_BYTES];
+            header[4..8].copy_from_slice(&operation.to_ne_bytes());
+            let asked = Asked::read(&header).unwrap();
+            let slot = Arc::new(Slot::new(SharedRing::that_may_wait(may_wait), 0));
+            let reply = asked.reply(slot, 0);
+            assert_eq!(reply.awaits_closing(), expected, "{operation}, {may_wait}");
+        }
+    }
 }

@@ -32,6 +32,8 @@ pub(in crate::fuse) struct RingReply {
     room: usize,
     /// The bytes of the payload that are written.
     filled: usize,
+    /// Whether a job that answers the request first waits for files that are being closed.
+    awaits_closing: bool,
 }
 
 impl RingReply {
@@ -42,7 +44,18 @@ impl RingReply {
             unique,
             room,
             filled: 0,
+            awaits_closing: false,
         }
+    }
+
+    /// The reply to a request that a job answers after files that programs have closed are closed here, too.
+    pub(super) fn after_closing(mut self) -> RingReply {
+        self.awaits_closing = true;
+        self
+    }
+
+    pub(in crate::fuse) fn awaits_closing(&self) -> bool {
+        self.awaits_closing
     }
 
     /// Whether the thread that took the request may wait for the store.

@@ -79,6 +79,11 @@ impl SharedRing {
 impl SharedRing {
     /// A ring of the calling thread with one entry, which no kernel uses.
     pub(super) fn of_no_kernel() -> Arc<SharedRing> {
+        SharedRing::that_may_wait(true)
+    }
+
+    /// Like [`SharedRing::of_no_kernel`], a direct ring if it `may_wait`.
+    pub(super) fn that_may_wait(may_wait: bool) -> Arc<SharedRing> {
         use rustix::event::{EventfdFlags, eventfd};
 
         use crate::budget::{Budget, Holding};
@@ -89,7 +94,7 @@ impl SharedRing {
             .expect("room");
         let kind = RingKind {
             queues: vec![0],
-            may_wait: true,
+            may_wait,
             _reserved: Arc::new(reserved),
         };
         let memory = Arc::new(Memory::new(1, 4096).expect("memory"));
