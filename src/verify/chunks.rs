@@ -1,6 +1,6 @@
 //! The chunks in one object: each is decoded, or only read.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::counters::Counters;
@@ -26,10 +26,21 @@ pub(super) struct ObjectPart {
     pub(super) first: u64,
     /// Whether the object was listed, so that it has to be there.
     pub(super) is_listed: bool,
+    access: Arc<ObjectAccess>,
+}
+
+/// How the parts of one object could open it. Each part opens it again.
+#[derive(Default)]
+struct ObjectAccess {
+    /// Whether a part has opened it.
+    is_opened: AtomicBool,
+    /// Whether a part could not open it. The first such part says so, and the others are left out: a document may promise
+    /// more parts than can ever be tried.
+    is_given_up: AtomicBool,
 }
 
 impl ObjectPart {
-    /// The parts of the object `stored` of `array`.
+    /// The parts of the object `stored` of `array`, until one of them cannot open it.
     pub(super) fn of(
         path: &Prefix,
         array: &Arc<ChunkedArray>,
@@ -41,12 +52,16 @@ impl ObjectPart {
             product(&counts)
         });
         let firsts = (0..chunks.unwrap_or(0)).step_by(usize::try_from(CHUNKS_AT_ONCE).unwrap_or(1));
-        firsts.map(move |first| ObjectPart {
-            path: path.clone(),
-            array: Arc::clone(array),
-            stored: stored.into(),
-            first,
-            is_listed,
+        let access = Arc::new(ObjectAccess::default());
+        firsts.map_while(move |first| {
+            (!access.is_given_up.load(Ordering::Relaxed)).then(|| ObjectPart {
+                path: path.clone(),
+                array: Arc::clone(array),
+                stored: stored.into(),
+                first,
+                is_listed,
+                access: Arc::clone(&access),
+            })
         })
     }
 
@@ -58,16 +73,8 @@ impl ObjectPart {
         (counters, shared): (&Counters, &Mutex<Ignored>),
         found: &Found<'_>,
     ) {
-        let of_object = |error| {
-            let place = self.array.place_of_stored(&self.stored);
-            found(Finding::of_error(&self.path, place, &error));
-        };
-        let mut locator = match self.open(loader, found) {
-            Ok(Some(locator)) => locator,
-            Ok(None) => return,
-            // Another part of the same object reports the same error.
-            Err(_) if self.first > 0 => return,
-            Err(error) => return of_object(error),
+        let Some(mut locator) = self.open(loader, found) else {
+            return;
         };
         match purpose {
             Purpose::Verify => {
@@ -78,26 +85,50 @@ impl ObjectPart {
             }
             Purpose::Warm => {
                 let kept = self.keep_all(loader, &mut locator, counters, found);
-                kept.unwrap_or_else(of_object);
+                kept.unwrap_or_else(|error| found(self.of_object(&error)));
             }
         }
     }
 
-    /// Finds chunks in the object, whose index is verified.
-    ///
+    /// Finds chunks in the object, whose index is verified. `None` if it cannot be opened, which is reported once.
+    fn open(&self, loader: &Arc<Loader>, found: &Found<'_>) -> Option<Locator> {
+        let access = &self.access;
+        if access.is_given_up.load(Ordering::Relaxed) {
+            return None;
+        }
+        let finding = match self.try_open(loader) {
+            Ok(Some(locator)) => {
+                access.is_opened.store(true, Ordering::Relaxed);
+                return Some(locator);
+            }
+            Ok(None) => self.gone(),
+            Err(error) => Some(self.of_object(&error)),
+        };
+        if !access.is_given_up.swap(true, Ordering::Relaxed) {
+            finding.into_iter().for_each(found);
+        }
+        None
+    }
+
+    /// The finding that the object was removed; `None` if it may never have been there.
+    fn gone(&self) -> Option<Finding> {
+        let was_there = self.is_listed || self.access.is_opened.load(Ordering::Relaxed);
+        let gone = |key| {
+            let problem = format!("{key}: removed while the store was verified");
+            Finding::new(Severity::Unread, &self.path, problem)
+        };
+        let key = was_there.then(|| self.array.key_of_stored(&self.stored))?;
+        Some(key.map_or_else(|error| self.of_object(&error.into()), gone))
+    }
+
     /// # Errors
     /// An error of the object itself, or of its index.
-    fn open(&self, loader: &Arc<Loader>, found: &Found<'_>) -> Result<Option<Locator>, Error> {
+    fn try_open(&self, loader: &Arc<Loader>) -> Result<Option<Locator>, Error> {
         let Some(axes) = self.array.layout().shown_in(&self.stored) else {
             return Ok(None);
         };
         let firsts: Dims = axes.iter().map(|axis| axis.first).collect();
         let Some(mut locator) = loader.locator_of_latest(&self.array, &firsts)? else {
-            if self.is_listed && self.first == 0 {
-                let key = self.array.key_of_stored(&self.stored)?;
-                let gone = format!("{key}: removed while the store was verified");
-                found(Finding::new(Severity::Unread, &self.path, gone));
-            }
             return Ok(None);
         };
         locator.verify()?;
@@ -166,6 +197,12 @@ impl ObjectPart {
         chunks
     }
 
+    /// The finding of an error of the object.
+    fn of_object(&self, error: &Error) -> Finding {
+        let place = self.array.place_of_stored(&self.stored);
+        Finding::of_error(&self.path, place, error)
+    }
+
     fn report(&self, indices: &[u64], error: &Error, found: &Found<'_>) {
         let place = self.array.place_of(indices);
         found(Finding::of_error(&self.path, place, error));
@@ -230,5 +267,149 @@ impl ObjectPart {
             counters.bytes.fetch_add(bytes, Ordering::Relaxed);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::path::PathBuf;
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+    use crate::budget::Budget;
+    use crate::fresh::Freshness;
+    use crate::hierarchy::Hierarchy;
+    use crate::load::testing::Reader;
+    use crate::metadata::{NodeMetadata, v3};
+    use crate::store::testing::{Call, CallKind, Layer, wrap};
+    use crate::store::{DirStore, Key, StoreError, Symlinks};
+    use crate::verify::Verification;
+
+    /// What happens when the shard is opened again after its index was read.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    enum Later {
+        Nothing,
+        Fails,
+        IsGone,
+    }
+
+    #[derive(Debug)]
+    struct OpensLater {
+        later: Later,
+        object: PathBuf,
+        is_due: AtomicBool,
+        opened: AtomicUsize,
+    }
+
+    impl Layer for OpensLater {
+        fn around<T>(
+            &self,
+            call: &Call,
+            ask: impl FnOnce() -> Result<T, StoreError>,
+        ) -> Result<T, StoreError> {
+            if call.path != key("c/0").to_prefix() {
+                return ask();
+            }
+            match call.kind {
+                CallKind::Stat | CallKind::Open => {}
+                CallKind::Read => {
+                    self.is_due.store(true, Ordering::Relaxed);
+                    return ask();
+                }
+                _ => return ask(),
+            }
+            self.opened.fetch_add(1, Ordering::Relaxed);
+            if self.is_due.swap(false, Ordering::Relaxed) {
+                match self.later {
+                    Later::Nothing => {}
+                    Later::Fails => {
+                        return Err(StoreError::io(
+                            "c/0".to_owned(),
+                            &io::Error::from_raw_os_error(libc::EIO),
+                        ));
+                    }
+                    Later::IsGone => std::fs::remove_file(&self.object).unwrap(),
+                }
+            }
+            ask()
+        }
+    }
+
+    fn key(name: &str) -> Key {
+        Key::parse(name.as_bytes()).unwrap()
+    }
+
+    /// The findings about an array of one shard, of `chunks` chunks, whose object has these bytes; and how often it was
+    /// opened.
+    fn reported(chunks: u64, object: &[u8], later: Later) -> (Vec<(Severity, String)>, usize) {
+        let document = format!(
+            r#"{{"zarr_format": 3, "node_type": "array", "shape": [{chunks}], "data_type": "uint8", "fill_value": 0,
+                "chunk_grid": {{"name": "regular", "configuration": {{"chunk_shape": [{chunks}]}}}},
+                "chunk_key_encoding": {{"name": "default"}},
+                "codecs": [{{"name": "sharding_indexed", "configuration": {{"chunk_shape": [1], "codecs": [{{"name": "bytes"}}],
+                    "index_codecs": [{{"name": "bytes", "configuration": {{"endian": "little"}}}}]}}}}]}}"#
+        );
+        let NodeMetadata::Array(metadata) = v3::parse(document.as_bytes()).unwrap() else {
+            panic!("no array");
+        };
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("c/0");
+        std::fs::create_dir(root.path().join("c")).unwrap();
+        std::fs::write(root.path().join("zarr.json"), document).unwrap();
+        std::fs::write(&path, object).unwrap();
+        let opens = Arc::new(OpensLater {
+            later,
+            object: path,
+            is_due: AtomicBool::new(false),
+            opened: AtomicUsize::new(0),
+        });
+        let store = DirStore::open(root.path(), Symlinks::Inside).unwrap();
+        let store = wrap(Arc::new(store), &opens);
+        let reader = Reader::new(*metadata, Arc::clone(&store), 1 << 20);
+        let hierarchy = Hierarchy::new(store, Budget::new(1 << 20), Freshness::Immutable);
+        let found = Mutex::new(Vec::new());
+        let run = Verification {
+            purpose: Purpose::Verify,
+            selects: &|_| true,
+            start: &Prefix::root(),
+            hierarchy: &Arc::new(hierarchy),
+            loader: &reader.loader,
+            at_once: &|| 1,
+        };
+        run.run(&Counters::default(), &|finding| {
+            if finding.severity != Severity::Note {
+                let mut found = found.lock().unwrap();
+                found.push((finding.severity, finding.problem));
+            }
+        });
+        let found = found.into_inner().unwrap();
+        (found, opens.opened.load(Ordering::Relaxed))
+    }
+
+    #[test]
+    fn an_object_that_a_later_part_cannot_open_is_reported_once() {
+        let chunks = 3 * CHUNKS_AT_ONCE;
+        let index_without_chunks = vec![0xff; usize::try_from(chunks * 16).unwrap()];
+        for (later, problem) in [
+            (Later::Nothing, None),
+            (Later::Fails, Some("Input/output error")),
+            (Later::IsGone, Some("removed while the store was verified")),
+        ] {
+            let (found, _) = reported(chunks, &index_without_chunks, later);
+            assert_eq!(found.len(), usize::from(problem.is_some()), "{found:?}");
+            if let (Some(problem), Some((severity, told))) = (problem, found.first()) {
+                assert_eq!(*severity, Severity::Unread);
+                assert!(told.contains(problem), "{told}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_parts_of_a_shard_without_an_index_are_not_tried() {
+        let (found, opened) = reported(1 << 40, &[0; 10], Later::Nothing);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].0, Severity::Damage, "{found:?}");
+        assert!(opened < 4, "{opened}");
     }
 }
