@@ -5,13 +5,12 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::finding::{Finding, Found, Severity};
 use super::ignored::Ignored;
 use crate::budget::Holding;
-use crate::error::Error;
+use crate::error::{Error, FormatError};
 use crate::hierarchy::{GroupNode, Hierarchy, Node};
+use crate::metadata::carry::differences;
 use crate::metadata::consolidated::{CopiedDocument, copies_v2, copies_v3};
 use crate::metadata::{DocumentName, ZarrFormat};
 use crate::store::{Key, Prefix};
@@ -125,8 +124,16 @@ impl Copies {
             let problem = match hierarchy.read(&own, Holding::SOURCE) {
                 Ok(Some(document)) => {
                     let copy = text.bytes.get(span).unwrap_or_default();
-                    (meaning(copy) != meaning(&document.bytes))
-                        .then_some("says something else than")
+                    match is_unlike(copy, &document.bytes) {
+                        Ok(is_unlike) => is_unlike.then_some("says something else than"),
+                        Err(error) => {
+                            let problem = format!(
+                                "{key}: the copy in consolidated metadata was not compared with {own}: {error}"
+                            );
+                            found(Finding::new(Severity::Unread, path, problem));
+                            None
+                        }
+                    }
                 }
                 Ok(None) => Some("is of a document that is not there:"),
                 // The walk comes to the documents of nodes, and reports the same.
@@ -161,11 +168,45 @@ fn hash_of(key: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// The members of a document without the copies that it holds, in a form that does not depend on the spelling of JSON.
-fn meaning(document: &[u8]) -> Option<Value> {
-    let mut value: Value = serde_json::from_slice(document).ok()?;
-    if let Value::Object(members) = &mut value {
-        members.remove(COPIES);
+/// Whether `copy` says something else than `document`, however the two are spelled. The copies in them are left out.
+///
+/// # Errors
+/// When one of them is no JSON object.
+fn is_unlike(copy: &[u8], document: &[u8]) -> Result<bool, FormatError> {
+    let unlike = differences(copy, document)?;
+    Ok(unlike.iter().any(|name| name != COPIES))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_is_compared_as_the_program_reads_json() {
+        let bom = "\u{feff}";
+        let document = format!(r#"{bom}{{"_FillValue": NaN, "max": Infinity, "units": "m"}}"#);
+        for (copy, expected) in [
+            (
+                r#"{"units": "\u006d", "_FillValue": NaN, "max": Infinity}"#,
+                Some(false),
+            ),
+            (
+                r#"{"_FillValue": NaN, "max": Infinity, "units": "K"}"#,
+                Some(true),
+            ),
+            (
+                r#"{"_FillValue": NaN, "max": -Infinity, "units": "m"}"#,
+                Some(true),
+            ),
+            (
+                r#"{"_FillValue": NaN, "max": Infinity, "units": "m", "consolidated_metadata": {}}"#,
+                Some(false),
+            ),
+            ("7", None),
+        ] {
+            let found = is_unlike(copy.as_bytes(), document.as_bytes());
+            assert_eq!(found.ok(), expected, "{copy}");
+        }
+        assert!(is_unlike(b"{}", b"{").is_err());
     }
-    Some(value)
 }
