@@ -162,7 +162,7 @@ impl InfoReport<'_> {
         for (prefix, found) in Walk::new(&hierarchy, start) {
             match found {
                 Ok(found) => {
-                    if let Some(report) = self.describer.describe(&prefix, &found.node)? {
+                    if let Some(report) = self.describer.describe(&prefix, &found.node) {
                         self.write(report, out)?;
                     }
                 }

@@ -1,6 +1,5 @@
 //! Gathers what is said about one node.
 
-use std::io;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -36,13 +35,9 @@ pub(super) struct Describer<'c> {
 
 impl Describer<'_> {
     /// The report on a node; `None` on a directory without a document.
-    pub(super) fn describe(
-        &mut self,
-        prefix: &Prefix,
-        node: &Node,
-    ) -> io::Result<Option<NodeReport>> {
+    pub(super) fn describe(&mut self, prefix: &Prefix, node: &Node) -> Option<NodeReport> {
         let mut report = match node {
-            Node::Implicit => return Ok(None),
+            Node::Implicit => return None,
             Node::Broken(broken) => NodeReport::new(
                 prefix,
                 json!({
@@ -52,9 +47,9 @@ impl Describer<'_> {
                 }),
             ),
             Node::Group(group) => self.group(prefix, group),
-            Node::Array(array) => self.array(prefix, array).map_err(io::Error::other)?,
+            Node::Array(array) => self.array(prefix, array),
         };
-        self.add_files(node, &mut report)?;
+        self.add_files(node, &mut report);
         if let (Node::Array(array), true) = (node, self.config.sizes) {
             let store = Arc::clone(self.hierarchy.store());
             match StoredObjects::of(&*store, array, &self.counters) {
@@ -67,7 +62,7 @@ impl Describer<'_> {
                 }
             }
         }
-        Ok(Some(report))
+        Some(report)
     }
 
     /// The report on a node that cannot be read.
@@ -114,7 +109,7 @@ impl Describer<'_> {
         Ok(NodeAttributes::of(text.transpose().map(Option::flatten)))
     }
 
-    fn array(&self, prefix: &Prefix, array: &ArrayNode) -> Result<NodeReport, Error> {
+    fn array(&self, prefix: &Prefix, array: &ArrayNode) -> NodeReport {
         let metadata = &array.metadata;
         // Where the attributes cannot be read, the array is described without them.
         let text = match self.hierarchy.documents(array) {
@@ -137,27 +132,32 @@ impl Describer<'_> {
         if let Some(fill_value) = &fill_value {
             facts["fill_value"] = fill_value.json().clone();
         }
-        if let Some(target) = self.config.shown_as {
-            other_version::insert_into(&mut facts, array, target, &self.hierarchy)?;
-        }
+        let inserted = self.config.shown_as.map_or(Ok(()), |target| {
+            other_version::insert_into(&mut facts, array, target, &self.hierarchy)
+        });
         let mut report = NodeReport {
             attributes,
             fill_value,
             ..NodeReport::new(prefix, facts)
         };
+        if let Err(error) = inserted {
+            report.facts["inexpressible_error"] = error.to_string().into();
+            let remark = format!("what --as cannot express is unknown: {error}");
+            report.remarks.push(remark);
+        }
         let of_array = |(key, _): &&(Key, u64)| array.prefix.strip(key.as_bytes()).is_some();
         let n = self.waiting.iter().filter(of_array).count();
         if let Some(waiting) = crate::cli::store::waiting_in_words(n) {
             report.remarks.push(waiting);
             report.facts["chunks_in_journal"] = n.into();
         }
-        Ok(report)
+        report
     }
 
     /// Adds the files of a node in the requested formats.
-    fn add_files(&mut self, node: &Node, report: &mut NodeReport) -> io::Result<()> {
+    fn add_files(&mut self, node: &Node, report: &mut NodeReport) {
         let Some(view) = &self.arrays else {
-            return Ok(());
+            return;
         };
         let files = match node {
             Node::Array(_) => view.arrays().outcomes(&report.prefix).map(|outcomes| {
@@ -171,13 +171,13 @@ impl Describer<'_> {
                     let outcomes = outcomes.into_iter();
                     outcomes.map(FileFacts::of_group).collect()
                 }),
-            Node::Implicit | Node::Broken(_) => return Ok(()),
+            Node::Implicit | Node::Broken(_) => return,
         };
         let files = match files {
             Ok(files) => files,
             Err(error) => {
                 report.facts["error"] = error.to_string().into();
-                return Ok(());
+                return;
             }
         };
         if let Node::Array(_) = node {
@@ -188,9 +188,9 @@ impl Describer<'_> {
         }
         if self.config.json {
             insert_files(&mut report.facts, &files);
-            return Ok(());
+            return;
         }
-        report.files = self.said.sentence(&report.prefix, &files, view)?;
+        report.files = self.said.sentence(&report.prefix, &files, view);
         let cache_bytes = report.facts["whole_array_cache_bytes"].as_u64();
         let beyond = cache_bytes.filter(|&bytes| bytes > self.config.cache_budget_bytes);
         let mebibytes = beyond.map(|bytes| bytes.div_ceil(1 << 20));
@@ -199,7 +199,6 @@ impl Describer<'_> {
                 .map(|mebibytes| format!("read whole with --cache-size {mebibytes}MiB or more")),
         );
         report.remarks.extend(self.wide_integers(node, &files));
-        Ok(())
     }
 
     /// A remark on the TIFF files of an array whose integers many programs do not open.
@@ -249,4 +248,96 @@ fn dimension_names(array: &ArrayNode, attributes: Option<&[u8]>) -> DimensionNam
         return metadata.dimension_names.clone();
     }
     write::dimension_names(metadata, attributes).ok()?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::budget::Budget;
+    use crate::cli::args::Args;
+    use crate::cli::config::CliTask;
+    use crate::cli::options::Unknown;
+    use crate::fresh::Freshness;
+    use crate::hierarchy::Walk;
+    use crate::store::testing::{Call, Layer, wrap};
+    use crate::store::{MemoryStore, StoreError};
+    use crate::view::{ViewKind, ViewOptions};
+
+    /// Lets nobody read the attributes of the array `a`.
+    #[derive(Debug)]
+    struct Denies;
+
+    impl Layer for Denies {
+        fn around<T>(
+            &self,
+            call: &Call,
+            ask: impl FnOnce() -> Result<T, StoreError>,
+        ) -> Result<T, StoreError> {
+            let key = Key::parse(b"a/.zattrs").unwrap();
+            if call.path != key.to_prefix() {
+                return ask();
+            }
+            Err(StoreError::Denied {
+                key: key.to_text(),
+                reason: "mode".to_owned(),
+            })
+        }
+    }
+
+    #[test]
+    fn attributes_that_cannot_be_read_end_no_description() {
+        const ARRAY: &str = r#"{"zarr_format": 2, "shape": [4], "chunks": [2], "dtype": "<i4", "compressor": null,
+            "filters": null, "order": "C", "fill_value": 0}"#;
+        let store = MemoryStore::new();
+        for (key, text) in [
+            (".zgroup", r#"{"zarr_format": 2}"#),
+            ("a/.zarray", ARRAY),
+            ("a/.zattrs", "{}"),
+            ("b/.zarray", ARRAY),
+        ] {
+            store.insert(Key::parse(key.as_bytes()).unwrap(), text);
+        }
+        let store = wrap(Arc::new(store), &Arc::new(Denies));
+        let words = [
+            "zarr-mount",
+            "--info",
+            "--as",
+            "v3",
+            "--files",
+            "npy,h5",
+            "demo:",
+        ];
+        let words = words.map(std::ffi::OsString::from);
+        let (args, options) = Args::parse_from(&words, Unknown::Refused).unwrap();
+        let Ok(CliTask::Info(config)) = CliTask::new(args, options) else {
+            panic!("{words:?}");
+        };
+        let options = ViewOptions {
+            views: vec![ViewKind::Arrays],
+            arrays: config.arrays.clone().unwrap(),
+            ..ViewOptions::default()
+        };
+        let view = View::new(Arc::clone(&store), options).unwrap();
+        let hierarchy = Hierarchy::new(store, Budget::new(1 << 20), Freshness::Immutable);
+        let hierarchy = Arc::new(hierarchy);
+        let mut describer = Describer {
+            config: &config,
+            hierarchy: Arc::clone(&hierarchy),
+            waiting: WaitingParts::default(),
+            arrays: Some(view),
+            said: SaidOmissions::default(),
+            counters: Arc::default(),
+        };
+        let nodes = Walk::new(&hierarchy, &Prefix::root());
+        let reports = nodes.filter_map(|(path, found)| {
+            let report = describer.describe(&path, &found.unwrap().node)?;
+            Some((
+                path.to_text(),
+                report.facts["inexpressible_error"].is_string(),
+            ))
+        });
+        let reports: Vec<_> = reports.collect();
+        let [root, a, b] = ["/", "a", "b"].map(str::to_owned);
+        assert_eq!(reports, [(root, false), (a, true), (b, false)]);
+    }
 }

@@ -5,10 +5,8 @@
 //! omissions that no line of an array has.
 
 use std::collections::HashSet;
-use std::io;
 
 use super::facts::FileFacts;
-use crate::error::Error;
 use crate::store::Prefix;
 use crate::view::{FileFormat, FormatOutcome, View};
 
@@ -38,15 +36,12 @@ impl Reason {
 impl SaidOmissions {
     /// The formats that the node at `prefix` fits, by its `files`, and the reasons why files are missing or leave
     /// something out; `None` if there is nothing to say.
-    ///
-    /// # Errors
-    /// [`io::Error`] when an array that is left out cannot be examined.
     pub(super) fn sentence(
         &mut self,
         prefix: &Prefix,
         files: &[FileFacts],
         view: &View,
-    ) -> io::Result<Option<String>> {
+    ) -> Option<String> {
         let mut reasons: Vec<Reason> = Vec::new();
         for FileFacts {
             format, omissions, ..
@@ -54,7 +49,7 @@ impl SaidOmissions {
         {
             for (part, text) in omissions {
                 let is_new = match part {
-                    Some(part) => self.is_new(prefix, *format, part, view)?,
+                    Some(part) => self.is_new(prefix, *format, part, view),
                     None => true,
                 };
                 if is_new {
@@ -67,39 +62,27 @@ impl SaidOmissions {
         let fits = (!there.is_empty()).then(|| format!("fits {}", there.join(", ")));
         let not = reasons.iter().map(Reason::sentence);
         let sentences: Vec<String> = fits.into_iter().chain(not).collect();
-        Ok((!sentences.is_empty()).then(|| sentences.join("; ")))
+        (!sentences.is_empty()).then(|| sentences.join("; "))
     }
 
     /// Whether no other line says that the file of the group at `prefix` leaves out `part`.
-    fn is_new(
-        &mut self,
-        prefix: &Prefix,
-        format: FileFormat,
-        part: &str,
-        view: &View,
-    ) -> io::Result<bool> {
+    fn is_new(&mut self, prefix: &Prefix, format: FileFormat, part: &str, view: &View) -> bool {
         let Ok(path) = prefix.key(part.as_bytes()) else {
-            return Ok(true);
+            return true;
         };
         let path = path.to_prefix();
-        if is_said_of_array(&path, format, view).map_err(io::Error::other)? {
-            return Ok(false);
-        }
-        Ok(self.0.insert((format, path.as_bytes().to_vec())))
+        !is_said_of_array(&path, format, view) && self.0.insert((format, path.as_bytes().to_vec()))
     }
 }
 
 /// Whether the line of the array at `path` says that it is in no file of `format`.
-fn is_said_of_array(path: &Prefix, format: FileFormat, view: &View) -> Result<bool, Error> {
-    let outcomes = match view.arrays().outcomes(path) {
-        Ok(outcomes) => outcomes.unwrap_or_default(),
-        // The line of the node has the error.
-        Err(Error::Metadata { .. }) => return Ok(true),
-        Err(error) => return Err(error),
+fn is_said_of_array(path: &Prefix, format: FileFormat, view: &View) -> bool {
+    // The line of the array has the error, too.
+    let Ok(outcomes) = view.arrays().outcomes(path) else {
+        return true;
     };
-    let mut outcomes = outcomes.into_iter();
-    Ok(outcomes
-        .any(|(found, outcome)| found == format && matches!(outcome, FormatOutcome::LeftOut(_))))
+    let mut outcomes = outcomes.unwrap_or_default().into_iter();
+    outcomes.any(|(found, outcome)| found == format && matches!(outcome, FormatOutcome::LeftOut(_)))
 }
 
 /// Adds a reason, or the format to an equal one.
