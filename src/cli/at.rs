@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::config::{InfoConfig, ViewOptions};
 use super::error::CliError;
 use super::json_element::json_element;
-use super::store::{SAVED_BY, waiting_in};
+use super::store::{SAVED_BY, budget_beside, waiting_in};
 use crate::budget::Budget;
 use crate::dtype::{Element, element_text};
 use crate::error::{Error, FormatError};
@@ -65,6 +65,8 @@ pub(super) fn for_one_look(
     let options = ViewOptions {
         read_as,
         freshness,
+        cache_budget_bytes: budget_beside(&**store, config.cache_budget_bytes),
+        max_chunk_bytes: config.max_chunk_bytes,
         timeout: config.timeout,
         ..ViewOptions::default()
     };

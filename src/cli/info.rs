@@ -39,7 +39,7 @@ use super::config::InfoConfig;
 use super::json_list::JsonList;
 use super::output::{Output, print_warnings};
 use super::progress_bar::ProgressBar;
-use super::store::{useless_options, waiting_in};
+use super::store::{budget_beside, useless_options, waiting_in};
 use crate::budget::Budget;
 use crate::escape::Text;
 use crate::fresh::Freshness;
@@ -74,7 +74,8 @@ fn report(
             arrays,
             freshness: Freshness::Immutable,
             // A mount with this budget would read the strings of the files of groups within it.
-            cache_budget_bytes: config.cache_budget_bytes,
+            cache_budget_bytes: budget_beside(&**store, config.cache_budget_bytes),
+            max_chunk_bytes: config.max_chunk_bytes,
             timeout: config.timeout,
             // The lines of the nodes have the omissions.
             logs_omissions: false,

@@ -199,8 +199,10 @@ pub struct InfoConfig {
     pub json: bool,
     /// Whether to show progress.
     pub talk: Talk,
-    /// The memory budget that a mount would have: arrays that need more are pointed out.
+    /// The memory budget, which a mount would have, too: arrays that need more are pointed out.
     pub cache_budget_bytes: u64,
+    /// The most bytes of a decoded chunk.
+    pub max_chunk_bytes: u64,
     /// The time that a request to the store may take.
     pub timeout: Duration,
     /// The log, which goes to standard error unless a file is named.

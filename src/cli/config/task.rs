@@ -74,6 +74,7 @@ impl CliTask {
                 json: args.json,
                 talk,
                 cache_budget_bytes,
+                max_chunk_bytes: args.max_chunk,
                 timeout: args.timeout,
                 log,
                 #[cfg(debug_assertions)]
@@ -182,6 +183,7 @@ fn session_options(
 #[cfg(test)]
 mod tests {
     use std::ffi::OsString;
+    use std::sync::Arc;
 
     use log::LevelFilter;
 
@@ -190,6 +192,7 @@ mod tests {
     use crate::cli::config::ViewKind;
     use crate::cli::options::Unknown;
     use crate::metadata::ZarrFormat;
+    use crate::store::{MemoryStore, Store};
     use crate::threads::cores;
 
     fn task(words: &[&str]) -> Result<CliTask, CliError> {
@@ -277,6 +280,24 @@ mod tests {
         );
         assert_eq!(info.path.unwrap(), "b");
         assert!(info.json && !info.sizes);
+        let words = [
+            "--info",
+            "demo:",
+            "a",
+            "--at",
+            "0",
+            "--max-chunk",
+            "7",
+            "--cache-size",
+            "99MiB",
+        ];
+        let Ok(CliTask::Info(info)) = task(&words) else {
+            panic!("{words:?}");
+        };
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let (options, _) = crate::cli::at::for_one_look(&store, &info);
+        assert_eq!(options.max_chunk_bytes, 7);
+        assert_eq!(options.cache_budget_bytes, 99 << 20);
     }
 
     #[test]
