@@ -38,7 +38,7 @@ pub(super) fn shown_task(
         return Err(CliError::Usage(problem.to_owned()));
     }
     let directory = args.export.as_deref().map(absolute).transpose()?;
-    if let (Some(directory), Some(store)) = (&directory, store.path()) {
+    if let (Some(directory), Some(store)) = (&directory, store.local_path()) {
         check_apart(directory, store)?;
     }
     #[cfg(feature = "serve")]

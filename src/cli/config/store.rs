@@ -93,6 +93,19 @@ impl StoreArgument {
         }
     }
 
+    /// The path in the file system that the store is read from: of a directory, or of a file with a store in it.
+    pub(super) fn local_path(&self) -> Option<&Path> {
+        let mut name = match self {
+            StoreArgument::Path(path) => return Some(path),
+            StoreArgument::Name(name) => name.as_os_str(),
+        };
+        let mut is_path = false;
+        while let Some((store, _)) = split_step_off(name) {
+            (name, is_path) = (store, true);
+        }
+        (is_path && !Location::is_name(name)).then(|| Path::new(name))
+    }
+
     /// As typed, or the absolute path.
     pub fn as_os_str(&self) -> &OsStr {
         match self {

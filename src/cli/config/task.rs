@@ -339,6 +339,32 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_exported_into_a_store_that_is_named_with_steps() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name).into_os_string();
+        std::fs::create_dir(at("repository")).unwrap();
+        std::fs::write(at("a.zip"), "").unwrap();
+        for (store, step, directory, expected) in [
+            ("repository", "|icechunk:", "repository/out", "is in STORE"),
+            ("repository", "|icechunk:", "repository", "is in STORE"),
+            ("repository", "|icechunk:", ".", "has STORE in it"),
+            ("repository", "|icechunk:", "out", ""),
+            ("a.zip", "|zip:x", ".", "has STORE in it"),
+            ("a.zip", "|zip:b.zip|zip:", ".", "has STORE in it"),
+            ("a.zip", "|zip:x", "out", ""),
+        ] {
+            let mut typed = at(store);
+            typed.push(step);
+            let words = ["zarr-mount".into(), "--export".into(), at(directory), typed];
+            let (args, options) = Args::parse_from(&words, Unknown::Refused).unwrap();
+            let problem = CliTask::new(args, options).err();
+            let problem = problem.map_or_else(String::new, |error| error.to_string());
+            assert!(problem.contains(expected), "{store} {directory}: {problem}");
+            assert_eq!(problem.is_empty(), expected.is_empty(), "{problem}");
+        }
+    }
+
+    #[test]
     fn one_element_is_asked_for() {
         let at = |words: &[&str]| match task(&[&["--info", "demo:", "a"], words].concat()) {
             Ok(CliTask::Info(info)) => Ok(info.at),
