@@ -17,7 +17,7 @@ use super::json_list::JsonList;
 use super::logging::start_log_at_terminal;
 use super::output::Output;
 use super::progress_bar::{ProgressBar, Work};
-use super::store::open;
+use super::store::{budget_beside, open};
 use crate::budget::Budget;
 use crate::escape::Text;
 use crate::fresh::Freshness;
@@ -81,6 +81,7 @@ fn examine(
     let hierarchy = Hierarchy::of_format(Arc::clone(&store), budget, freshness, read_as);
     let view = ViewOptions {
         freshness,
+        cache_budget_bytes: budget_beside(&*store, config.view.cache_budget_bytes),
         ..config.view.clone()
     };
     let (asked, is_remote) = (Arc::clone(&store), config.store.is_remote());
