@@ -1,5 +1,5 @@
 //! The directory that an export writes to. A file is written in a directory of its own within it, and gets its name
-//! when it is whole.
+//! when it is whole and on disk.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, FileTimes, Permissions};
@@ -9,8 +9,8 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use rustix::fs::{FlockOperation, flock};
-use tempfile::NamedTempFile;
+use rustix::fs::{FlockOperation, flock, syncfs};
+use tempfile::{NamedTempFile, TempPath};
 
 use super::ExportError;
 
@@ -29,12 +29,20 @@ pub(super) struct Target {
     root: PathBuf,
     unfinished: PathBuf,
     /// The directory of unfinished files, which is locked while it is open.
-    _lock: File,
+    lock: File,
 }
 
-/// A file that has no name yet. Without [`UnfinishedFile::finish`] it is removed.
+/// A file that is being written. Without [`UnfinishedFile::finish`] it is removed.
 #[derive(Debug)]
 pub(super) struct UnfinishedFile(NamedTempFile);
+
+/// A file that is whole, and has no name yet. Without [`Target::name_all`] it is removed.
+#[derive(Debug)]
+pub(super) struct FinishedFile {
+    /// Its path below the directory.
+    path: Vec<u8>,
+    file: TempPath,
+}
 
 impl Target {
     /// Prepares `root`, which is created if it is missing. It must be empty, unless `resume` says that an earlier export
@@ -65,7 +73,7 @@ impl Target {
         Ok(Target {
             root: root.to_owned(),
             unfinished,
-            _lock: lock,
+            lock,
         })
     }
 
@@ -97,6 +105,28 @@ impl Target {
         Ok(UnfinishedFile(file))
     }
 
+    /// Gives the `files` their names, and passes the path of each one to `done`.
+    ///
+    /// The bytes of all of them are on disk before. A file system may write a name, a length and a time long before the
+    /// bytes, and would have a file of zeros after a loss of power, which [`Target::has`] takes for one that was written.
+    pub(super) fn name_all(
+        &self,
+        files: Vec<FinishedFile>,
+        mut done: impl FnMut(&[u8], io::Result<()>),
+    ) {
+        if files.is_empty() {
+            return;
+        }
+        let synced = syncfs(&self.lock);
+        for FinishedFile { path, file } in files {
+            let named = synced.map_err(io::Error::from).and_then(|()| {
+                let place = self.place(&path);
+                file.persist(place).map_err(|error| error.error)
+            });
+            done(&path, named);
+        }
+    }
+
     /// Ends the export.
     pub(super) fn finish(self) -> Result<(), ExportError> {
         fs::remove_dir(&self.unfinished).map_err(|error| ExportError::Target {
@@ -118,12 +148,12 @@ impl UnfinishedFile {
         })
     }
 
-    /// Gives the file its time, and the name `place`.
-    pub(super) fn finish(self, place: &Path, mtime: SystemTime) -> io::Result<()> {
+    /// Gives the file its time, and closes it. It is to be at `path` of the export.
+    pub(super) fn finish(self, path: Vec<u8>, mtime: SystemTime) -> io::Result<FinishedFile> {
         let times = FileTimes::new().set_modified(mtime);
         self.0.as_file().set_times(times)?;
-        self.0.persist(place).map_err(|error| error.error)?;
-        Ok(())
+        let file = self.0.into_temp_path();
+        Ok(FinishedFile { path, file })
     }
 }
 
@@ -155,7 +185,12 @@ mod tests {
             assert_eq!(write(3, b"abc").unwrap(), 3);
             assert_eq!(write(0, &[0; 3]).unwrap(), 3);
             if finishes {
-                file.finish(&target.place(name.as_bytes()), time).unwrap();
+                let file = file.finish(name.into(), time).unwrap();
+                assert!(!target.has(name.as_bytes(), 6, time));
+                target.name_all(vec![file], |path, named| {
+                    assert_eq!(path, name.as_bytes());
+                    named.unwrap();
+                });
             }
         }
         assert!(target.has(b"whole", 6, time));

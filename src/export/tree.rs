@@ -4,10 +4,11 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
-use super::target::{Target, is_unfinished};
+use super::target::{FinishedFile, Target, is_unfinished};
 use super::{ExportError, FileError, pieces};
 use crate::error::Error;
 use crate::store::Detail;
@@ -15,6 +16,13 @@ use crate::view::{Directory, EntrySource, HeldVnode, View, VnodeKind};
 
 /// The files that are found before they are written. More of them would be remembered for nothing.
 const MOST_FOUND: usize = 4096;
+
+/// The files that get their names together. All of them have to be on disk before, which takes some ten milliseconds
+/// whether there is one of them or a thousand.
+const MOST_UNNAMED: usize = 1024;
+/// The time after which files get their names although they are few: if the export is interrupted, files without a name
+/// are written anew.
+const LONGEST_UNNAMED: Duration = Duration::from_secs(5);
 
 /// An export of the files below a path.
 #[derive(Debug, Clone, Copy)]
@@ -60,10 +68,31 @@ struct Listed {
     entries: Directory,
 }
 
+/// Files that are whole, and have no names yet.
+#[derive(Debug, Default)]
+struct Unnamed {
+    files: Vec<FinishedFile>,
+    /// The time when the first of them came.
+    since: Option<Instant>,
+}
+
+impl Unnamed {
+    /// Adds `file`, and returns the files that are to get their names.
+    fn add(&mut self, file: FinishedFile) -> Vec<FinishedFile> {
+        self.files.push(file);
+        let since = *self.since.get_or_insert_with(Instant::now);
+        if self.files.len() < MOST_UNNAMED && since.elapsed() < LONGEST_UNNAMED {
+            return Vec::new();
+        }
+        std::mem::take(self).files
+    }
+}
+
 /// The state of an export.
 struct Run<'a> {
     export: Export<'a>,
     target: Target,
+    unnamed: Mutex<Unnamed>,
     counters: &'a Counters,
     /// Called with the path of each file that could not be exported, and the reason.
     failed: &'a (dyn Fn(&[u8], &FileError) + Sync),
@@ -86,6 +115,7 @@ impl Export<'_> {
         let start = view.find_path(self.path)?.ok_or(ExportError::Missing)?;
         let run = Run {
             target: Target::prepare(self.directory, self.resume)?,
+            unnamed: Mutex::default(),
             export: self,
             counters,
             failed,
@@ -102,6 +132,8 @@ impl Export<'_> {
             // The threads end after the last file.
             drop(sender);
         });
+        let rest = std::mem::take(&mut *run.unnamed());
+        run.name_all(rest.files);
         run.target.finish()
     }
 }
@@ -113,6 +145,17 @@ impl Run<'_> {
         if error.ends_all() {
             self.ends.store(true, Ordering::Relaxed);
         }
+    }
+
+    fn unnamed(&self) -> MutexGuard<'_, Unnamed> {
+        self.unnamed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn name_all(&self, files: Vec<FinishedFile>) {
+        self.target.name_all(files, |path, named| match named {
+            Ok(()) => drop(self.counters.written.fetch_add(1, Ordering::Relaxed)),
+            Err(error) => self.fail(path, &FileError::Written(error)),
+        });
     }
 
     /// Finds the files at and below `start`, makes their directories, and sends the files.
@@ -205,18 +248,22 @@ impl Run<'_> {
                 continue;
             }
             match self.write(&file) {
-                Ok(count) => drop(count.fetch_add(1, Ordering::Relaxed)),
+                Ok(None) => drop(self.counters.kept.fetch_add(1, Ordering::Relaxed)),
+                Ok(Some(file)) => {
+                    let files = self.unnamed().add(file);
+                    self.name_all(files);
+                }
                 Err(error) => self.fail(&file.path, &error),
             }
         }
     }
 
-    /// Writes a file, and returns the counter that it belongs to.
-    fn write(&self, file: &Found) -> Result<&AtomicU64, FileError> {
+    /// Writes a file; `None` if an earlier export has written it.
+    fn write(&self, file: &Found) -> Result<Option<FinishedFile>, FileError> {
         let opened = file.vnode.open()?.ok_or(Error::Stale)?;
         let (len, mtime) = (opened.attributes.size, opened.attributes.times.mtime);
         if self.export.resume && self.target.has(&file.path, len, mtime) {
-            return Ok(&self.counters.kept);
+            return Ok(None);
         }
         let unfinished = self.target.begin(len).map_err(FileError::Written)?;
         let writer = unfinished.writer().map_err(FileError::Written)?;
@@ -231,11 +278,8 @@ impl Run<'_> {
                 Err(error) => Err(FileError::Written(error)),
             },
         )?;
-        let place = self.target.place(&file.path);
-        unfinished
-            .finish(&place, mtime)
-            .map_err(FileError::Written)?;
-        Ok(&self.counters.written)
+        let finished = unfinished.finish(file.path.clone(), mtime);
+        finished.map(Some).map_err(FileError::Written)
     }
 }
 
