@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # Everything that runs without a mount: formatting, lints, tests, doc tests, the model checker, documentation.
-# usage: scripts/check.sh [lints|tests|more]
-#   lints   formatting, and lints of the program
-#   tests   tests, doc tests and schedules of threads
-#   more    lints of the tests, and of the program without remote stores; documentation
+# usage: scripts/check.sh [tests|more]
+#   tests   formatting, tests, doc tests and schedules of threads, with the lints of all that is compiled for them
+#   more    lints of the program without remote stores; documentation
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -11,8 +10,8 @@ cd "$(dirname "$0")/.."
 . scripts/setup.sh
 part=${1-}
 case $part in
-    "" | lints | tests | more) ;;
-    *) fail "usage: scripts/check.sh [lints|tests|more]" ;;
+    "" | tests | more) ;;
+    *) fail "usage: scripts/check.sh [tests|more]" ;;
 esac
 need_system_packages
 need_cargo
@@ -32,31 +31,25 @@ lints() { cargo clippy --quiet "$@" -- -D warnings; }
 # dependency is compiled again.
 schedules() {
     local model=(--quiet --features model --lib)
-    cargo test "${model[@]}" --no-run && timeout 600 cargo test "${model[@]}" schedules::
+    with_lints cargo test "${model[@]}" --no-run && with_lints timeout 600 cargo test "${model[@]}" schedules::
 }
 documentation() { RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps; }
 
-if is_wanted lints; then
+if is_wanted tests; then
     say "formatting"
     cargo fmt --check
-fi
-if is_wanted tests; then
-    say "tests and doc tests"
-    cargo test --quiet --no-run
+    say "lints, tests and doc tests"
+    with_lints cargo test --quiet --no-run
     # Many tests spend most of their time waiting, so everything else is compiled and run beside them. Cargo compiles for one
     # command at a time, so no other command begins before the tests run.
     log=$(mktemp)
-    cargo test --quiet >"$log" 2>&1 &
+    with_lints cargo test --quiet >"$log" 2>&1 &
     tests=$!
     trap 'kill "$tests"; exit 130' INT TERM
     while [ ! -s "$log" ] && kill -0 "$tests" 2>/dev/null; do sleep 0.1; done
 fi
-if is_wanted lints; then run "lints" lints; fi
-if is_wanted more; then
-    run "lints of the tests" lints --all-targets
-    # Only the library and the program are examined, because the code of the tests is the same with remote stores and without.
-    run "lints without remote stores" lints --no-default-features
-fi
+# Only the library and the program are examined, because the code of the tests is the same with remote stores and without.
+if is_wanted more; then run "lints without remote stores" lints --no-default-features; fi
 if is_wanted tests; then run "schedules of threads" schedules; fi
 if is_wanted more; then run "documentation" documentation; fi
 if is_wanted tests; then

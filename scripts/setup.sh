@@ -152,6 +152,9 @@ need_venv() {
     cp "$requirements" "$folder/requirements.txt"
 }
 
+# with_lints COMMAND...: runs cargo with the compiler of clippy, which examines what it compiles. `cargo clippy` would compile all of it again.
+with_lints() { RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings "$@"; }
+
 # Unmounts whatever is mounted below the folder, by force if it must.
 unmount_below() {
     local point
