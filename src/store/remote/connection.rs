@@ -221,10 +221,10 @@ impl HttpService for SharedConnection {
         };
         for hop in 0.. {
             let answered = client.call(request.clone()).await;
-            let mut answer = answered.inspect_err(|_| {
-                if let Some(exchange) = &exchange {
-                    exchange.failed();
-                }
+            let mut answer = answered.inspect_err(|_| match &exchange {
+                Some(exchange) => exchange.failed(),
+                None if is_listing => drop(LISTING.try_with(Exchange::failed)),
+                None => {}
             })?;
             let Some(exchange) = &exchange else {
                 if is_listing {
