@@ -73,7 +73,7 @@ fn find(path: &Path) -> Result<PathBuf, CliError> {
 
 /// Whether the directory `path` exists. It is an error if it cannot be mounted at.
 fn is_there(path: &Path, config: &MountConfig) -> Result<bool, CliError> {
-    if let Some(store) = config.store.path() {
+    if let Some(store) = config.store.local_path() {
         check_apart(path, store)?;
     }
     match fs::metadata(path) {

@@ -94,7 +94,7 @@ impl StoreArgument {
     }
 
     /// The path in the file system that the store is read from: of a directory, or of a file with a store in it.
-    pub(super) fn local_path(&self) -> Option<&Path> {
+    pub fn local_path(&self) -> Option<&Path> {
         let mut name = match self {
             StoreArgument::Path(path) => return Some(path),
             StoreArgument::Name(name) => name.as_os_str(),
