@@ -65,10 +65,17 @@ mod schedules {
     }
 
     impl Event {
+        fn is_set(&self) -> MutexGuard<'_, bool> {
+            self.is_set.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+
         fn wait(&self) {
-            let mut is_set = self.is_set.lock().unwrap();
+            let mut is_set = self.is_set();
             while !*is_set {
-                is_set = self.changed.wait(is_set).unwrap();
+                is_set = self
+                    .changed
+                    .wait(is_set)
+                    .unwrap_or_else(PoisonError::into_inner);
             }
             *is_set = false;
         }
@@ -76,7 +83,7 @@ mod schedules {
 
     impl Wake for Event {
         fn wake(&self) {
-            *self.is_set.lock().unwrap() = true;
+            *self.is_set() = true;
             self.changed.notify_all();
         }
     }
