@@ -58,6 +58,8 @@ pub(super) struct Seen {
     pub(super) lacks_parts: AtomicBool,
     /// Whether the server has sent a page of names.
     pub(super) has_listed: AtomicBool,
+    /// Whether all requests for a page of names failed for as long as requests are repeated. Later ones are sent once.
+    pub(super) fails_to_list: AtomicBool,
     /// Whether the message that names are left out was logged.
     pub(super) left_out_names: AtomicBool,
 }

@@ -16,6 +16,9 @@ use super::web_names;
 /// The problem of a web server that lists no names, and will not do so later.
 pub(super) const NO_NAMES: &str = "the web server does not list names";
 
+/// The failure of a web server whose answer is no list of names.
+const NO_LIST: &str = "the web server sent no list of names";
+
 /// A request for a page of names.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PageRequest {
@@ -122,12 +125,24 @@ impl RemoteClient {
             let facts = exchange.facts();
             match found.map_err(|error| Failure::new(&error, &facts)) {
                 Ok(names) => Ok(Ok((names, facts.date, asked))),
-                Err(Failure::Transient(transient)) => Err(Failure::Transient(transient)),
+                Err(Failure::Transient(transient)) if self.may_list() => {
+                    Err(Failure::Transient(transient))
+                }
                 // It is an answer that a server lists no names.
                 Err(_) => Ok(Err(no_names(facts.status))),
             }
         });
-        let (names, date, asked) = listed.await??;
+        let listed = listed.await;
+        // A server that answers other requests, and has never listed names, may have no other way to say that it cannot.
+        if let Err(Failure::Transient(transient)) = &listed
+            && !self.seen.has_listed.load(Ordering::Relaxed)
+            && self.is_reached.load(Ordering::Relaxed)
+        {
+            self.seen.fails_to_list.store(true, Ordering::Relaxed);
+            let problem = format!("{NO_LIST}: {}", transient.problem);
+            return Err(Failure::Unusable(problem));
+        }
+        let (names, date, asked) = listed??;
         Ok(Page {
             names: web_names::below(&self.web_root, prefix, names)?,
             token: None,
@@ -135,6 +150,12 @@ impl RemoteClient {
             asked,
             is_kept: false,
         })
+    }
+
+    /// Whether a web server has listed names, or may do so after a failure.
+    fn may_list(&self) -> bool {
+        let seen = &self.seen;
+        seen.has_listed.load(Ordering::Relaxed) || !seen.fails_to_list.load(Ordering::Relaxed)
     }
 
     /// Whether names can be listed page by page, from any key on.
@@ -152,7 +173,7 @@ fn no_names(status: Option<StatusCode>) -> Failure {
     };
     Failure::unusable(match status {
         Some(status) if is_refused(status) => NO_NAMES,
-        _ => "the web server sent no list of names",
+        _ => NO_LIST,
     })
 }
 

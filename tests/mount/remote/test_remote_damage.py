@@ -160,6 +160,20 @@ def test_a_request_for_names_that_fails_is_repeated(failures, root, mount, tmp_p
     assert not failures
 
 
+@pytest.mark.parametrize("failure", [500, 0], ids=["500", "a lost connection"])
+def test_a_web_server_that_never_lists_names_and_does_not_say_so(failure, root, mount, monkeypatch):
+    monkeypatch.setattr(Dav, "failures", [failure] * 1000)
+    with dav_server(root) as url:
+        made = mount(url, "--view", "chunks", "--timeout", "2")
+        assert "no list of names" in made.log_text()
+        assert attempt(made.path / "plain/c/1") == chunk("plain", 1)
+        # Names come from documents, and no listing waits for as long as requests are repeated.
+        asked = len(Dav.failures)
+        assert set(listed(made.path)) >= {"plain", "zarr.json"}
+        assert asked - len(Dav.failures) <= 4
+        made.unmount()
+
+
 def test_a_web_server_that_has_listed_names_and_fails_now(root, mount):
     with dav_server(root) as url:
         made = mount(url, "--view", "keys", "--ttl", "0.2", "--timeout", "3")
