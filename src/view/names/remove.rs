@@ -79,6 +79,10 @@ impl View {
                     .ok_or_else(|| refused(&vnode, Refusal::Fixed))?;
                 self.tree.settle_below(path)?;
                 let ended = self.tree.ended(view, path);
+                let is_empty = match &ended {
+                    Some(ended) => self.is_without_inner_chunks(ended, &[])?,
+                    None => false,
+                };
                 let unshown = self.unshown_documents(view, path)?;
                 let note = if unshown.is_empty() {
                     None
@@ -91,7 +95,10 @@ impl View {
                         let array = gone.as_ref();
                         unshown.contains(below)
                             || self.tree.is_left_of_damaged(path, below).unwrap_or(false)
-                            || array.is_some_and(|array| array.leaves_over(below, is_directory))
+                            || array.is_some_and(|array| {
+                                array.leaves_over(below, is_directory)
+                                    || is_empty && !is_directory && array.has_shard(below)
+                            })
                     })
                 })?;
                 self.update_copies(&unshown, note);
@@ -195,10 +202,13 @@ impl View {
             return Err(StoreError::refused(&key, Refusal::NotEmpty).into());
         }
         // Chunks outside of the grid are not listed, so their directories look empty and go, too.
+        let is_empty = self.is_without_inner_chunks(&array, &place.indices)?;
         let remove = |writer: &DirWriter| {
             let is_gone = array.is_gone(writer);
             let goes = |below: &Key, is_directory: bool| {
-                is_directory || is_gone && array.leaves_over(below, false)
+                let is_left =
+                    || array.leaves_over(below, false) || is_empty && array.has_shard(below);
+                is_directory || is_gone && is_left()
             };
             match writer.remove_prefix_with(&key, &goes) {
                 // The view may show a directory that the store does not have.
@@ -217,6 +227,17 @@ impl View {
             }
             removed => removed,
         }
+    }
+
+    /// Whether `array`, which was removed, has shards, and those below the directory `first` show no inner chunk. They may
+    /// have some outside of the grid.
+    fn is_without_inner_chunks(
+        self: &Arc<Self>,
+        array: &Arc<ShownArray>,
+        first: &[u64],
+    ) -> Result<bool, Error> {
+        let may_be = array.has_inner_chunks() && array.has_ended.load(Ordering::Relaxed);
+        Ok(may_be && self.is_without_chunks(array, &array.place(first.into()))?)
     }
 
     /// Whether `name` in `parent` would be a chunk outside of the grid of an array that shows absent chunks as fill

@@ -276,6 +276,12 @@ impl ShownArray {
         first.is_none_or(|first| !self.grid().contains(&first))
     }
 
+    /// Whether `key` is that of a shard.
+    pub(in crate::view) fn has_shard(&self, key: &Key) -> bool {
+        let name = self.node.prefix.strip(key.as_bytes());
+        self.has_inner_chunks() && name.is_some_and(|name| self.stored.indices_of(name).is_some())
+    }
+
     /// The store's directory of the stored chunks that are in the shown directory `first`.
     pub(in crate::view) fn stored_directory(&self, first: &[u64]) -> Result<Prefix, StoreError> {
         let stored = self.chunked.layout().stored_indices(first);
