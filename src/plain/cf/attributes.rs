@@ -11,8 +11,9 @@
 //! | `scale_factor`, `add_offset` of an array | floats |
 //! | names that the libraries keep for themselves | nothing |
 //!
-//! An array of dates or durations gets the attribute `units`. An array whose fill value marks
-//! missing data gets it as `_FillValue`.
+//! An array of dates or durations gets the attribute `units`. An array of numbers whose fill value marks
+//! missing data gets it as `_FillValue`. Truth values never have one: xarray would replace such elements by NaN,
+//! which it then takes for true.
 
 use super::own;
 use super::time;
@@ -23,10 +24,11 @@ use crate::plain::{Array, Group, Omitted};
 /// The global attribute that lists what the file omits, one object on each line.
 pub(in crate::plain) const OMITTED: &str = "zarr_omitted";
 const FILL_VALUE: &str = "_FillValue";
+const MISSING_VALUE: &str = "missing_value";
 /// Attributes whose type is that of their variable.
 const OWN_TYPE: [&str; 7] = [
     FILL_VALUE,
-    "missing_value",
+    MISSING_VALUE,
     "valid_min",
     "valid_max",
     "valid_range",
@@ -85,10 +87,7 @@ pub(in crate::plain) fn of_array(array: &Array) -> Vec<Attribute> {
     } else if array.fill_is_missing
         && array.fill_value.is_defined()
         && array.attributes.get(FILL_VALUE).is_none()
-        && matches!(
-            element,
-            Element::Bool | Element::Integer(_) | Element::Float(_)
-        )
+        && matches!(element, Element::Integer(_) | Element::Float(_))
     {
         let fill = CfValue::Own(array.fill_value.bytes().to_vec());
         set(&mut list, FILL_VALUE, fill);
@@ -171,7 +170,11 @@ fn items(value: &JsonTree) -> &[JsonTree] {
 
 fn own_value(element: &Element, name: &str, value: &JsonTree) -> Option<CfValue> {
     let values = items(value);
-    if values.is_empty() || (name == FILL_VALUE && values.len() != 1) {
+    let marks_missing = name == FILL_VALUE || name == MISSING_VALUE;
+    if values.is_empty()
+        || (name == FILL_VALUE && values.len() != 1)
+        || (marks_missing && *element == Element::Bool)
+    {
         return None;
     }
     let elements = values.iter().map(|item| own::element_of(element, item));

@@ -292,3 +292,17 @@ def test_xarray_makes_a_variable_in_a_store_of_v2(tmp_path, mount):
     for fill, attributes in [(7, {}), (0, {"_FillValue": -9})]:
         with pytest.raises(OSError):
             group.create_array("other", shape=(4,), chunks=(2,), dtype="i4", fill_value=fill, attributes=attributes, dimension_names=["x"], chunk_key_encoding=keys)
+
+
+READ_NETCDF = "import sys, xarray; print(xarray.open_dataset(sys.argv[1])['a'].values.tolist())"
+
+
+@pytest.mark.parametrize("format", ["nc", "nc5", "nc4"])
+def test_xarray_reads_truth_values_of_netcdf(format, tmp_path, mount):
+    """xarray takes a missing truth value for true, so none is marked as missing, whatever the fill value of the array is."""
+    group = zarr.create_group(str(tmp_path / "store"), zarr_format=2)
+    array = group.create_array("a", shape=(4,), chunks=(2,), dtype="bool", fill_value=False, attributes={"_ARRAY_DIMENSIONS": ["x"]})
+    array[...] = [False, True, False, True]
+    made = mount(tmp_path / "store", "--view", "arrays", "--files", format)
+    done = subprocess.run([str(PYTHON), "-c", READ_NETCDF, str(made.path / "store.nc")], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "[False, True, False, True]\n", done

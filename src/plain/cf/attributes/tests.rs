@@ -107,6 +107,19 @@ fn a_fill_value_that_means_missing_becomes_an_attribute() {
 }
 
 #[test]
+fn truth_values_are_never_missing() {
+    let mut array = array("a", "\"|b1\"", &[2]);
+    array.fill_is_missing = true;
+    array.fill_value = FillValue::new(vec![0], true);
+    assert_eq!(of_array(&array), []);
+    array.attributes =
+        attributes(r#"{"_FillValue": false, "missing_value": true, "valid_max": true}"#);
+    let list = of_array(&array);
+    assert_eq!(list.len(), 1);
+    assert_eq!(value(&list, "valid_max"), Some(CfValue::Own(vec![1])));
+}
+
+#[test]
 fn dates_say_their_units() {
     let list = of("\"<M8[s]\"", r#"{"units": "none", "_FillValue": 0}"#);
     assert_eq!(value(&list, "units"), text("seconds since 1970-01-01"));
