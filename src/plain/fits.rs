@@ -18,8 +18,8 @@
 //! ```
 //!
 //! Integers in FITS are signed, except bytes. For other types the sign bit is flipped, which
-//! subtracts what `BZERO` adds. Then `BSCALE` and `BZERO` cannot express `scale_factor` and
-//! `add_offset`, and these two go to the history. Readers return scaled values if `BSCALE` and
+//! subtracts what `BZERO` adds. Then `BSCALE` and `BZERO` are those by which readers know unsigned integers, and
+//! `scale_factor`, `add_offset` and `units` go to the history. Readers return scaled values if `BSCALE` and
 //! `BZERO` are set.
 //!
 //! Axes may have the length 0. An array without axes is refused, because `NAXIS` 0 means that there
@@ -95,7 +95,10 @@ fn header(array: &Array) -> Result<(Vec<u8>, FitsEncoding), FormatError> {
         // Both numbers have at most 64 bits, so the difference fits.
         cards.fixed("BLANK", value - kind.zero.unwrap_or(0));
     }
-    if let Some(units) = array.attributes.text("units")
+    // A reader would take numbers without their scale for numbers in this unit.
+    let is_packed = ["scale_factor", "add_offset"].map(|name| array.attributes.get(name).is_some());
+    if (expressed.contains(&"scale_factor") || !is_packed.contains(&true))
+        && let Some(units) = array.attributes.text("units")
         && cards.text("BUNIT", units)
     {
         expressed.push("units");

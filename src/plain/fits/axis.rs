@@ -9,10 +9,11 @@ pub(super) fn cards(cards: &mut Cards, number: usize, axis: &Axis) {
     if let Some(name) = axis.name.as_deref().filter(|name| !name.is_empty()) {
         cards.text(&format!("CTYPE{number}"), name);
     }
-    if let Some(unit) = axis.unit.as_deref().and_then(unit) {
-        cards.text(&format!("CUNIT{number}"), unit);
-    }
+    // With a unit and no spacing, readers would take one element for one unit.
     if axis.spacing.or(axis.origin).is_some() {
+        if let Some(unit) = axis.unit.as_deref().and_then(unit) {
+            cards.text(&format!("CUNIT{number}"), unit);
+        }
         cards.float(&format!("CRPIX{number}"), 1.0);
         cards.float(&format!("CRVAL{number}"), axis.origin.unwrap_or(0.0));
         cards.float(&format!("CDELT{number}"), axis.spacing.unwrap_or(1.0));

@@ -48,6 +48,25 @@ fn cards_are_of_80_columns() {
 }
 
 #[test]
+fn units_are_those_of_the_numbers_that_readers_get() {
+    let units = |typestr: &str, json: &str| {
+        let mut array = array("t", typestr, &[3]);
+        array.attributes = attributes(json);
+        array.axes[0].unit = Some("degree".to_owned());
+        let cards = cards(&array);
+        let has = |name: &str| cards.iter().any(|card| card.starts_with(name));
+        assert!(!has("CUNIT1"), "readers would take an element for a degree");
+        (has("BUNIT"), has("HISTORY units"))
+    };
+    let packed = r#"{"units": "K", "scale_factor": 0.01}"#;
+    let unsigned = r#"{"units": "K", "scale_factor": 0.01, "_Unsigned": "true"}"#;
+    assert_eq!(units(r#""<i2""#, packed), (true, false));
+    assert_eq!(units(r#""<u2""#, packed), (false, true));
+    assert_eq!(units(r#""<i2""#, unsigned), (false, true));
+    assert_eq!(units(r#""<u2""#, r#"{"units": "K"}"#), (true, false));
+}
+
+#[test]
 fn unsigned_numbers_are_shifted_by_half_their_range() {
     for (typestr, bits, zero, fill, blank) in [
         (r#""|i1""#, 8, "-128", "-128", "0"),

@@ -36,6 +36,23 @@ fn elements_begin_at_4096() {
 }
 
 #[test]
+fn all_lengths_are_in_the_unit_of_x() {
+    let mut array = array("t", r#""<u2""#, &[2, 3, 4]);
+    for (axis, unit, spacing) in [
+        (0, "micrometer", 0.5),
+        (1, "furlong", 2.0),
+        (2, "nanometer", 100.0),
+    ] {
+        array.axes[axis].unit = Some(unit.to_owned());
+        array.axes[axis].spacing = Some(spacing);
+        array.axes[axis].origin = Some(2.0 * spacing);
+    }
+    let (text, _) = file(&array);
+    let expected = r#"Origin="200.0 4.0 1000.0" Spacing="100.0 2.0 500.0""#;
+    assert!(text.contains(expected), "{text}");
+}
+
+#[test]
 fn first_channels_are_arrays_and_last_ones_components() {
     let mut array = array("t", r#""<c8""#, &[1, 3, 1, 2, 5]);
     array.axes[1].kind = AxisKind::Channel;

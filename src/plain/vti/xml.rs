@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::image::VtkImage;
 use crate::plain::Axis;
+use crate::plain::axes::units::Unit;
 use crate::plain::xml_text::escaped;
 
 /// The text after the elements.
@@ -53,9 +54,18 @@ pub(super) fn head(image: &VtkImage<'_>, len: u64, align: usize) -> Vec<u8> {
     out
 }
 
-/// A number for each of x, y and z.
+/// A number for each of x, y and z. The format has no units, so that all lengths are in the first unit of length.
 fn measures(axes: &[Axis], unknown: f64, of: impl Fn(&Axis) -> Option<f64>) -> String {
-    let known = axes.iter().rev().map(|axis| of(axis).unwrap_or(unknown));
+    let length = |axis: &Axis| axis.unit.as_deref().and_then(Unit::length);
+    let first = axes.iter().rev().find_map(length);
+    let measure = |axis: &Axis| match length(axis).zip(first) {
+        Some((unit, first)) => unit.convert(of(axis)?, first),
+        None => of(axis),
+    };
+    let known = axes
+        .iter()
+        .rev()
+        .map(|axis| measure(axis).unwrap_or(unknown));
     let all = known.chain(std::iter::repeat(unknown)).take(3);
     let all: Vec<String> = all.map(|value| format!("{value:?}")).collect();
     all.join(" ")
