@@ -16,7 +16,7 @@ mod geometry;
 mod header;
 
 use super::number::Scalar;
-use super::{Array, Elements, FileFormat, Layout};
+use super::{Array, Elements, FileFormat, Layout, packing};
 use crate::dtype::Element;
 use crate::error::FormatError;
 use crate::metadata::JsonTree;
@@ -95,9 +95,12 @@ fn scaling(array: &Array) -> Result<Option<[f64; 2]>, ()> {
         array.data_type.element,
         Element::Integer(_) | Element::Float(_)
     );
+    let has_other_sign = packing::has_other_sign(&array.data_type, &array.attributes);
     match (number(scale, 1.0), number(offset, 0.0)) {
         // In `NIfTI`, a slope of 0 means that there is no scaling.
-        (Some(scale), Some(offset)) if is_real && scale != 0.0 => Ok(Some([scale, offset])),
+        (Some(scale), Some(offset)) if is_real && scale != 0.0 && !has_other_sign => {
+            Ok(Some([scale, offset]))
+        }
         _ => Err(()),
     }
 }

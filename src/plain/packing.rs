@@ -5,8 +5,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::Array;
-use crate::dtype::{Element, element_text};
-use crate::metadata::JsonTree;
+use crate::dtype::{DataType, Element, element_text};
+use crate::metadata::{Attributes, JsonTree};
 
 /// The value that marks missing data, in the type of the array.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -90,8 +90,22 @@ fn float(text: &str) -> Option<f64> {
     }
 }
 
-/// `scale_factor` and `add_offset`, if at least one of them is present.
+/// Whether `_Unsigned` says that the elements stand for numbers of the other sign: signed integers for unsigned ones, as in
+/// files of NetCDF-3, or unsigned integers for signed ones.
+pub(super) fn has_other_sign(data_type: &DataType, attributes: &Attributes) -> bool {
+    let Element::Integer(format) = &data_type.element else {
+        return false;
+    };
+    let other = if format.signed { "true" } else { "false" };
+    attributes.text("_Unsigned") == Some(other)
+}
+
+/// `scale_factor` and `add_offset`, if at least one of them is present. They do not apply to elements that stand for numbers
+/// of the other sign.
 pub(super) fn scale_and_offset(array: &Array) -> Option<(f64, f64)> {
+    if has_other_sign(&array.data_type, &array.attributes) {
+        return None;
+    }
     let number = |name| {
         let number = array.attributes.number(name);
         number.filter(|number| number.is_finite())
@@ -153,6 +167,26 @@ mod tests {
         assert_eq!(missing(&array), None);
         array.fill_is_missing = true;
         assert_eq!(missing(&array), integer(7));
+    }
+
+    #[test]
+    fn elements_of_the_other_sign_have_no_scale() {
+        for (typestr, is_unsigned, has_scale) in [
+            ("<i2", "true", false),
+            ("<i2", "false", true),
+            ("<u2", "true", true),
+            ("<u2", "false", false),
+            ("<f4", "true", true),
+        ] {
+            let mut array = array("t", &format!("\"{typestr}\""), &[1]);
+            let json = format!(r#"{{"_Unsigned": "{is_unsigned}", "scale_factor": 0.5}}"#);
+            array.attributes = attributes(&json);
+            assert_eq!(
+                scale_and_offset(&array).is_some(),
+                has_scale,
+                "{typestr} {is_unsigned}"
+            );
+        }
     }
 
     #[test]

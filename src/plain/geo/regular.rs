@@ -9,6 +9,7 @@ use crate::dtype::DataType;
 use crate::error::FormatError;
 use crate::metadata::Attributes;
 use crate::plain::number::Scalar;
+use crate::plain::packing::has_other_sign;
 
 /// The greatest difference from a regular coordinate, as a part of the step. Latitudes of a Gaussian grid differ by
 /// about eight times as much.
@@ -36,8 +37,8 @@ impl CoordinateNumbers {
     /// The numbers of elements of `data_type`. `attributes` may say that they are packed.
     ///
     /// # Errors
-    /// When the elements are no real numbers or have the type float16, or when `scale_factor` or `add_offset` is no
-    /// finite number.
+    /// When the elements are no real numbers or have the type float16, when `_Unsigned` says that they stand for numbers of
+    /// the other sign, or when `scale_factor` or `add_offset` is no finite number.
     pub fn of(data_type: &DataType, attributes: &Attributes) -> Result<Self, FormatError> {
         let scalar = Scalar::of(data_type).filter(|scalar| {
             let is_real = *scalar != Scalar::Bool && *scalar != Scalar::Float16;
@@ -47,6 +48,10 @@ impl CoordinateNumbers {
             let problem = format!("coordinates of the type {} are not read", data_type.name);
             return Err(FormatError::document("data type", problem));
         };
+        if has_other_sign(data_type, attributes) {
+            let problem = "coordinates of the other sign than their elements are not read";
+            return Err(FormatError::document("_Unsigned", problem));
+        }
         let number = |name, default| match attributes.get(name) {
             None => Ok(default),
             Some(value) => value

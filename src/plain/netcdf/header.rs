@@ -117,10 +117,12 @@ impl NcHeader {
 
         let mut attributes = of_array(variable.array);
         say_element(&mut attributes, variable.array);
+        let stands_for_signed = variable.array.attributes.text("_Unsigned") == Some("false");
         let mut say = |name: &str, text: &str| set_text(&mut attributes, name, text);
         match &variable.array.data_type.element {
             Element::Variable(_) => say("_Encoding", "utf-8"),
-            Element::Integer(_) if as_unsigned => say("_Unsigned", "true"),
+            // The store may say that its unsigned elements stand for signed numbers, as those of the file do.
+            Element::Integer(_) if as_unsigned && !stands_for_signed => say("_Unsigned", "true"),
             _ => {}
         }
         if name != variable.array.name && !variable.array.name.contains('\0') {

@@ -241,6 +241,24 @@ fn attributes_have_the_type_of_the_variable() {
 }
 
 #[test]
+fn unsigned_elements_may_stand_for_signed_numbers() {
+    let mut bytes = array("u", "\"|u1\"", &[1]);
+    bytes.attributes = attributes(r#"{"_Unsigned": "false"}"#);
+    let (_, header, _) = made(
+        &group(vec![bytes]),
+        Cdf::Two,
+        &Options::default(),
+        &[vec![200]],
+    );
+    let found = &header.variable("u").attributes;
+    assert_eq!(found.len(), 1);
+    assert_eq!(
+        (&*found[0].name, &*found[0].bytes),
+        ("_Unsigned", &b"false"[..])
+    );
+}
+
+#[test]
 fn text_and_pairs_have_one_more_dimension() {
     let group = group(vec![
         array("c", "\"<c8\"", &[2]),
