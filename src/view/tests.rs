@@ -14,6 +14,7 @@ mod exchanged;
 mod gone;
 mod group_sidecars;
 mod groups;
+mod listed_chunks;
 mod meaning;
 mod versions;
 

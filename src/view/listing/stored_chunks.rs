@@ -244,7 +244,13 @@ fn stored_chunk(
     };
     // An array with an empty grid has no chunks: stored objects remain from before a resize.
     let has_chunks = array.has_directory(first);
-    if is_directory != (entry.kind == EntryKind::Prefix) || !has_chunks {
+    let is_of_kind = match entry.kind {
+        EntryKind::Prefix => is_directory,
+        EntryKind::Object => !is_directory,
+        // It is listed, so that it is not taken for absent. Its lookup gives the error.
+        EntryKind::Unreadable => true,
+    };
+    if !is_of_kind || !has_chunks {
         return None;
     }
     // In a nested directory, only the last index belongs to this name.
