@@ -253,7 +253,7 @@ fn stored_chunk(
     if !is_of_kind || !has_chunks {
         return None;
     }
-    // In a nested directory, only the last index belongs to this name.
+    // In a nested directory, only the last index belongs to this name. Those before it are the shown ones of `first`.
     let (mut lower, own) = if array.stored.is_nested() {
         (Dims::from(first), stored.len() - 1)
     } else {
@@ -271,7 +271,9 @@ fn stored_chunk(
     Some(StoredChunk {
         rank: rank_of(lower.get(own..)?, counts.get(own..stored.len())?)?,
         contents: if is_directory {
-            StoredKind::Directory(stored)
+            let mut directory = layout.stored_indices(first);
+            directory.push(*stored.last()?);
+            StoredKind::Directory(directory)
         } else if !layout.is_sharded() {
             StoredKind::Chunk
         } else {

@@ -2,12 +2,30 @@
 
 use super::*;
 use crate::store::{DirStore, Symlinks};
+use crate::view::chunks::unreadable_shards::MOST_UNKNOWN;
 
 /// The codecs of a shard of inner chunks of this shape.
 fn sharded_in(inner: &[u64]) -> Value {
     let mut codecs = sharded();
     codecs[0]["configuration"]["chunk_shape"] = json!(inner);
     codecs
+}
+
+/// The names in a directory, and the error that the listing ended with, if it did.
+fn names(directory: &mut Directory) -> (Vec<String>, Option<ErrorKind>) {
+    let mut names = Vec::new();
+    loop {
+        match directory.next_entry(Detail::Names) {
+            Ok(Some(entry)) => names.push(String::from_utf8(entry.name).unwrap()),
+            Ok(None) => return (names, None),
+            Err(error) => return (names, Some(error.kind())),
+        }
+    }
+}
+
+fn directory(fixture: &Fixture, path: &str) -> Directory {
+    let found = fixture.find(path).unwrap().unwrap();
+    fixture.view.open_directory(found.id).unwrap().unwrap()
 }
 
 fn hidden(view: ViewKind) -> ViewOptions {
@@ -42,6 +60,31 @@ fn a_directory_of_chunks_that_cannot_be_examined_is_listed() {
                 let found = fixture.find(name);
                 assert!(found.is_err(), "{context}: {name}: {found:?}");
             }
+        }
+    }
+}
+
+#[test]
+fn a_large_shard_is_looked_for_in_its_own_directory() {
+    let many = MOST_UNKNOWN + 1;
+    let codecs = sharded_in(&[1, 1, 1]);
+    let document = text(&array(&[4, many, 1], &[2, many, 1], &codecs));
+    let objects: [(&str, &[u8]); 3] = [
+        ("zarr.json", &document),
+        ("c/0/0/0", b"no index"),
+        ("c/1/0/other", b"no chunk"),
+    ];
+    for view in [ViewKind::Keys, ViewKind::Chunks] {
+        let fixture = Fixture::new(hidden(view), &objects);
+        for (path, expected) in [
+            ("c/0", Some(ErrorKind::Io)),
+            ("c/1", Some(ErrorKind::Io)),
+            ("c/2", None),
+            ("c/3", None),
+        ] {
+            let listed = names(&mut directory(&fixture, path));
+            assert_eq!(listed.1, expected, "{view:?}: {path}");
+            assert!(listed.0.is_empty(), "{view:?}: {path}: {:?}", listed.0);
         }
     }
 }
