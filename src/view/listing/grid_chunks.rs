@@ -109,12 +109,14 @@ impl Segment for GridChunks {
         if let Some(places) = &mut self.places {
             places.seek(position.next);
         }
+        self.stored = None;
         Ok(())
     }
 
     fn release(&mut self) {
-        // Another directory may be at this path before the next entries are listed.
+        // Another directory may be at this path before the next entries are listed, or another object in it.
         self.kept = None;
+        self.stored = None;
     }
 }
 

@@ -88,3 +88,30 @@ fn a_large_shard_is_looked_for_in_its_own_directory() {
         }
     }
 }
+
+#[test]
+fn the_attributes_of_listed_chunks_are_those_of_the_current_shard() {
+    let document = text(&array(&[4], &[4], &sharded()));
+    let fixture = Fixture::new(chunks(), &[("zarr.json", &document)]);
+    let put = |age_seconds: u64| {
+        let written = SystemTime::now() - Duration::from_secs(age_seconds);
+        let key = Key::parse(b"c/0").unwrap();
+        fixture.store.insert_at(key, shard((2, 2)), written);
+    };
+    put(3 * 3600);
+    let mut listing = directory(&fixture, "c");
+    let assert_current = |listing: &mut Directory, path: &str| {
+        let entry = listing.next_entry(Detail::Attributes).unwrap().unwrap();
+        let found = fixture.find(path).unwrap().unwrap();
+        assert_eq!(entry.attributes, Some(found.attributes), "{path}");
+    };
+    assert_current(&mut listing, "c/0");
+    listing.release();
+    put(2 * 3600);
+    assert_current(&mut listing, "c/1");
+    listing.seek(DirectoryPosition::START).unwrap();
+    assert_current(&mut listing, "c/0");
+    put(3600);
+    listing.seek(DirectoryPosition::START).unwrap();
+    assert_current(&mut listing, "c/0");
+}
