@@ -255,8 +255,11 @@ impl EntrySource for Directory {
     }
 
     fn seek(&mut self, position: DirectoryPosition) -> Result<(), Error> {
-        for segment in &mut self.segments {
-            segment.seek(&self.view, DirectoryPosition::START)?;
+        for (at, segment) in self.segments.iter_mut().enumerate() {
+            // The segment of this position keeps what it knows of the names before the position.
+            if at != position.segment {
+                segment.seek(&self.view, DirectoryPosition::START)?;
+            }
         }
         self.at = position.segment;
         match self.segments.get_mut(self.at) {

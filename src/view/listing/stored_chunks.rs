@@ -111,6 +111,10 @@ impl Segment for StoredChunks {
     }
 
     fn seek(&mut self, view: &View, position: DirectoryPosition) -> Result<(), Error> {
+        // A name that was left out may be before any other position.
+        if position.cursor.is_start() {
+            self.left_out = None;
+        }
         self.names.seek(position.cursor);
         self.current = None;
         if position.next > 0

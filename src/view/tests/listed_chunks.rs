@@ -115,3 +115,25 @@ fn the_attributes_of_listed_chunks_are_those_of_the_current_shard() {
     listing.seek(DirectoryPosition::START).unwrap();
     assert_current(&mut listing, "c/0");
 }
+
+#[test]
+fn a_listing_ends_with_the_error_of_a_shard_until_it_is_read_again_without_that_shard() {
+    let many = MOST_UNKNOWN + 1;
+    let document = text(&array(&[many + 1], &[many], &sharded_in(&[1])));
+    let objects: [(&str, &[u8]); 3] = [
+        ("zarr.json", &document),
+        ("c/0", b"no index"),
+        ("c/1", b"no index"),
+    ];
+    let fixture = Fixture::new(hidden(ViewKind::Keys), &objects);
+    let last = vec![many.to_string()];
+    let mut listing = directory(&fixture, "c");
+    assert!(listing.next_entry(Detail::Names).unwrap().is_some());
+    let position = listing.position();
+    assert_eq!(names(&mut listing), (Vec::new(), Some(ErrorKind::Io)));
+    listing.seek(position).unwrap();
+    assert_eq!(names(&mut listing), (Vec::new(), Some(ErrorKind::Io)));
+    assert!(fixture.store.remove(&Key::parse(b"c/0").unwrap()));
+    listing.seek(DirectoryPosition::START).unwrap();
+    assert_eq!(names(&mut listing), (last, None));
+}
