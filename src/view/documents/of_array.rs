@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::metadata::missing::MissingInV2;
 use crate::metadata::write::attributes_of_array;
 use crate::metadata::{DocumentName, Target, ZarrFormat, write};
-use crate::view::nodes::node::{FileForm, ShownArray};
+use crate::view::nodes::node::{FileForm, ReadAttributes, ShownArray};
 use crate::view::options::ViewKind;
 use crate::view::tree::Tree;
 
@@ -36,15 +36,40 @@ impl Tree {
         }))
     }
 
-    /// Checks that the document of an array can describe the files that the view shows.
-    pub(in crate::view) fn check_document(&self, array: &ShownArray) -> Result<(), Error> {
-        let is_written = array.foreign.is_some();
+    /// Checks that the document of an array can describe the files that the view shows. If the document of its
+    /// attributes is read for that, it is put into `attributes`.
+    pub(in crate::view) fn check_document(
+        &self,
+        array: &ShownArray,
+        attributes: &mut Option<ReadAttributes>,
+    ) -> Result<(), Error> {
+        // The arrays view shows no document of the array.
+        if array.view == ViewKind::Arrays {
+            return Ok(());
+        }
+        if let Some(target) = array.foreign {
+            let read = |version| {
+                let key = array.node.attributes.clone()?;
+                Some(ReadAttributes { key, version })
+            };
+            *attributes = read(None);
+            let documents = self.hierarchy.documents(&array.node)?;
+            let documents = documents.ok_or(Error::Stale)?;
+            *attributes = read(documents.attributes().map(|found| found.meta.version));
+            let made = write::array(
+                &array.node.metadata,
+                &documents.source(),
+                array.content,
+                target,
+            );
+            return made
+                .map(|_| ())
+                .map_err(|error| Error::in_document(&array.node.document.key, error));
+        }
         match (array.form, array.node.metadata.zarr_format) {
-            // The arrays view shows no document of the array.
-            _ if array.view == ViewKind::Arrays => Ok(()),
             // Every v2 or v3 document that can be decoded can be edited; those of older versions
             // are tried.
-            (FileForm::Stored, _) | (_, ZarrFormat::V2 | ZarrFormat::V3) if !is_written => Ok(()),
+            (FileForm::Stored, _) | (_, ZarrFormat::V2 | ZarrFormat::V3) => Ok(()),
             _ => self
                 .array_document(array, DocumentName::ZarrJson)
                 .map(|_| ()),

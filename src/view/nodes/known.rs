@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
 use crate::error::Error;
-use crate::hierarchy::Node;
+use crate::hierarchy::{ArrayNode, Node};
 use crate::metadata::ZarrFormat;
 use crate::store::Prefix;
 use crate::view::nodes::node::{FileForm, ShownArray, ShownNode, Unusable};
@@ -58,19 +58,27 @@ impl Tree {
             Some(ShownNode::Array(array)) if Arc::ptr_eq(&array.node, node) => {
                 return Ok(ShownNode::Array(Arc::clone(array)));
             }
-            Some(ShownNode::Unusable(unusable)) if unusable.identity == node.identity => {
-                return Ok(ShownNode::Unusable(Arc::clone(unusable)));
+            Some(ShownNode::Unusable(unusable)) => {
+                let unusable = Arc::clone(unusable);
+                drop(known);
+                if self.stays_unusable(&unusable, node)? {
+                    return Ok(ShownNode::Unusable(unusable));
+                }
             }
-            _ => {}
+            _ => drop(known),
         }
-        drop(known);
         let told = self.store().told_at(&node.document.key);
         let since = told.map_or_else(Instant::now, |told| told.answered);
         let made = ShownArray::new(Arc::clone(node), resolved, &self.options, since)
             .map_err(|error| Error::in_document(&node.document.key, error));
         // No chunk is shown before its array's document is known to be writable for this view:
         // readers would take chunks without a matching document for something else.
-        let shown = match made.and_then(|array| self.check_document(&array).map(|()| array)) {
+        let mut attributes = None;
+        let checked = made.and_then(|array| {
+            self.check_document(&array, &mut attributes)?;
+            Ok(array)
+        });
+        let shown = match checked {
             Ok(array) => {
                 if array.view != ViewKind::Arrays {
                     let (path, counts) = (&array.path, array.grid().counts());
@@ -88,15 +96,33 @@ impl Tree {
             Err(Error::Metadata { error, .. }) => {
                 log::warn!("{}: {error}", node.document.key);
                 let unusable = Unusable::new(resolved, &node.document, &error);
-                ShownNode::Unusable(Arc::new(unusable))
+                ShownNode::Unusable(Arc::new(Unusable {
+                    attributes,
+                    ..unusable
+                }))
             }
             Err(error) => return Err(error),
         };
-        known = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         let replaced = known.put(key, shown.clone());
         drop(known);
         drop(replaced);
         Ok(shown)
+    }
+
+    /// Whether the array `node` cannot be used for the same reason as before. The attributes are no part of its
+    /// identity, but no document of another version can be made of attributes that are damaged.
+    fn stays_unusable(&self, unusable: &Unusable, node: &ArrayNode) -> Result<bool, Error> {
+        if unusable.identity != node.identity
+            || unusable.document.meta.version != node.document.meta.version
+        {
+            return Ok(false);
+        }
+        let Some(read) = &unusable.attributes else {
+            return Ok(true);
+        };
+        let now = self.loader.sources().stat(&read.key)?;
+        Ok(now.map(|meta| meta.version) == read.version)
     }
 
     /// The array that has the chunk, or the directory of chunks, at `place`.

@@ -15,7 +15,7 @@ use crate::load::{ChunkLayout, ChunkedArray, Loader, Shards, Slice};
 use crate::metadata::write::{self, ChunkContent};
 use crate::metadata::{Decoding, DocumentName, Target, ZarrFormat};
 use crate::read::FileReaders;
-use crate::store::{DirWriter, Key, Object, Prefix, StoreError};
+use crate::store::{DirWriter, Key, Object, Prefix, StoreError, Version};
 pub(in crate::view) use crate::translate::FileForm;
 use crate::view::chunks::names::{ChunkName, ChunkNames};
 use crate::view::nodes::document_checks::DocumentChecks;
@@ -88,8 +88,18 @@ pub(in crate::view) struct Unusable {
     pub(in crate::view) names: Option<ChunkNames>,
     /// The identity of the array; 0 where the document does not describe an array.
     pub(in crate::view) identity: u64,
+    /// The document of attributes that was read before the error was found; `None` if none was read.
+    pub(in crate::view) attributes: Option<ReadAttributes>,
     /// The kind of node that the document describes. The nodes below a group are shown.
     pub(in crate::view) kind: BrokenKind,
+}
+
+/// The document of the attributes of an array.
+#[derive(Debug, Clone)]
+pub(in crate::view) struct ReadAttributes {
+    pub(in crate::view) key: Key,
+    /// The version that was read; `None` if there is no such document, or it cannot be read.
+    pub(in crate::view) version: Option<Version>,
 }
 
 impl ShownArray {
@@ -394,6 +404,7 @@ impl Unusable {
             error: error.clone(),
             names: node.map(|node| ChunkNames::of(node)),
             identity: node.map_or(0, |node| node.identity),
+            attributes: None,
         }
     }
 

@@ -592,3 +592,35 @@ fn listed_entries_are_found_as_they_were_listed() {
         }
     }
 }
+
+#[test]
+fn an_array_is_shown_once_its_attributes_are_mended() {
+    let mut objects = v2();
+    for (key, bytes) in &mut objects {
+        if *key == "a/.zattrs" {
+            *bytes = b"{".to_vec();
+        }
+    }
+    let fixture = mount(&objects, ViewKind::Chunks, Some(Target::V3));
+    for (attributes, is_usable) in [
+        (None, false),
+        (Some(&b"[]"[..]), false),
+        (Some(br#"{"units": "m"}"#), true),
+    ] {
+        if let Some(attributes) = attributes {
+            fixture.put("a/.zattrs", attributes);
+        }
+        for _ in 0..2 {
+            let names = fixture.list("a");
+            assert_eq!(
+                !names.contains(&"ERROR.txt".to_owned()),
+                is_usable,
+                "{names:?}"
+            );
+        }
+    }
+    assert_eq!(
+        fixture.json("a/zarr.json")["attributes"],
+        json!({"units": "m"})
+    );
+}
