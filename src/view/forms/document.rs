@@ -224,13 +224,15 @@ impl Translation for DocumentForm {
         {
             return Err(document.refused("a group with nodes in it does not become an array"));
         }
-        let becomes_group =
-            becomes_array == Some(false) && !self.view.has_other_names(&self.key)?;
-        if let Some(array) = self.view.array_described_by(self.kind, &self.key)?
-            && !becomes_group
-        {
-            let new = self.carried(&array, (&text, &before), written)?;
-            return Ok(Encoded::Bytes(new));
+        if let Some(array) = self.view.array_described_by(self.kind, &self.key)? {
+            // Chunks that are not in the store yet could not be saved without the array.
+            let becomes_group = becomes_array == Some(false)
+                && !self.view.has_other_names(&self.key)?
+                && !self.view.has_something_of(&array)?;
+            if !becomes_group {
+                let new = self.carried(&array, (&text, &before), written)?;
+                return Ok(Encoded::Bytes(new));
+            }
         }
         let new = self.checked_new(written)?;
         if self.edited()?.is_none() {
@@ -284,3 +286,7 @@ impl Tree {
         Ok(self.writer()?.open_object(key, false)?)
     }
 }
+
+#[cfg(test)]
+#[cfg(not(feature = "model"))]
+mod tests;

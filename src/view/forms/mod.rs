@@ -164,7 +164,7 @@ impl View {
 
     /// Whether the store has something of `array`, or a program has written something of it that is not in the store
     /// yet.
-    fn has_something_of(&self, array: &ShownArray) -> Result<bool, Error> {
+    pub(super) fn has_something_of(&self, array: &ShownArray) -> Result<bool, Error> {
         let prefix = &array.node.prefix;
         let Some(writings) = self.tree.writings.as_ref() else {
             return Ok(true);
