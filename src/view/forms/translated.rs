@@ -309,13 +309,13 @@ impl TranslatedForm {
 }
 
 impl TranslatedForm {
-    pub(super) fn committed(&self, is_new: bool, note: Option<ChangeNote>) {
+    fn committed(&self, is_new: bool, keys: &[Key], note: Option<ChangeNote>) {
         self.view.tree.node_changed(&self.path);
         self.view.tree.show_again(&self.path, self.name);
         if is_new {
             self.view.store_groups_above(self.kind, &self.path);
         }
-        self.view.update_copies_of_node(self.kind, &self.path, note);
+        self.view.update_copies(keys, note);
         let (Ok(key), Ok(folder)) = (self.key(), self.view.tree.folder(self.kind, &self.path))
         else {
             return;
@@ -434,7 +434,12 @@ impl Form for TranslatedForm {
     fn before_commit(&self, encoded: &Encoded) -> Result<Option<AfterCommit>, Error> {
         let note = self.view.note_commit(&self.path, encoded)?;
         let form = self.clone();
-        Ok(Some(Box::new(move |is_new| form.committed(is_new, note))))
+        // An object that the change erases is no part of the node afterwards.
+        let keys: Vec<_> = match encoded {
+            Encoded::Objects(changes) => changes.iter().map(|change| change.key.clone()).collect(),
+            _ => Vec::new(),
+        };
+        Ok(Some(Box::new(move |is_new| form.committed(is_new, &keys, note))))
     }
 
     fn moved(&self, key: &Key) -> Option<Arc<dyn Form>> {
@@ -490,13 +495,5 @@ impl View {
             path: resolved.path.clone(),
             name,
         })
-    }
-
-    /// Brings the copies of a node's documents up to date after the documents were written.
-    fn update_copies_of_node(&self, view: ViewKind, path: &Prefix, note: Option<ChangeNote>) {
-        let objects = self.tree.resolve(view, path);
-        let objects = objects.and_then(|resolved| Objects::of(&resolved));
-        let keys: Vec<_> = objects.iter().flat_map(Objects::keys).cloned().collect();
-        self.update_copies(&keys, note);
     }
 }

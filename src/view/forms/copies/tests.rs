@@ -1,9 +1,13 @@
+use std::fs;
 use std::sync::Arc;
 use std::thread;
 
 use serde_json::{Value, json};
 
-use super::super::noted::tests::{array, close, find, mounted, read, store, write_text};
+use super::super::noted::tests::{
+    array, close, find, mounted, mounted_as, read, store, write_text,
+};
+use crate::metadata::Target;
 use crate::store::NewFile;
 use crate::view::{HandleAccess, OpenedVnode, View, VnodeId};
 
@@ -122,4 +126,33 @@ fn a_document_that_is_not_an_object_is_not_copied() {
     let holder = read(folder.path(), "old/.zmetadata").unwrap();
     assert!(has_copy(&holder, "t", ".zarray"));
     assert!(!has_copy(&holder, "bad", ".zgroup"));
+}
+
+#[test]
+fn a_group_that_becomes_an_array_has_no_copy_as_a_group() {
+    let folder = tempfile::tempdir().unwrap();
+    let group = json!({"zarr_format": 2});
+    let copies = json!({".zgroup": group, "g/.zgroup": group});
+    fs::create_dir(folder.path().join("g")).unwrap();
+    for (key, document) in [
+        (".zgroup", &group),
+        ("g/.zgroup", &group),
+        (
+            ".zmetadata",
+            &json!({"zarr_consolidated_format": 1, "metadata": copies}),
+        ),
+    ] {
+        fs::write(folder.path().join(key), document.to_string()).unwrap();
+    }
+    let view = mounted_as(folder.path(), Some(Target::V3));
+    let mut document = array(3);
+    document["chunk_key_encoding"] = json!({"name": "v2"});
+    let opened = begin(&view, &["g", "zarr.json"], &document);
+    close(&opened.file);
+    assert_eq!(read(folder.path(), "g/.zgroup"), None);
+    let copies = &read(folder.path(), ".zmetadata").unwrap()["metadata"];
+    assert_eq!(copies.get("g/.zgroup"), None);
+    let stored = read(folder.path(), "g/.zarray");
+    assert!(stored.is_some());
+    assert_eq!(copies.get("g/.zarray").cloned(), stored);
 }

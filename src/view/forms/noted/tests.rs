@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::files::HandleAccess;
+use crate::metadata::Target;
 use crate::store::power_loss::{self, Disk};
 use crate::store::recorded::{self, Lacking};
 use crate::store::{DirStore, FileChange, RenameMode, Store, Symlinks, WriterOptions};
@@ -14,10 +15,16 @@ use crate::view::{OpenFile, Recovered, ViewKind, ViewOptions, VnodeId, VnodeKind
 const THREAD: u32 = 1;
 
 pub(in crate::view::forms) fn mounted(path: &Path) -> Arc<View> {
+    mounted_as(path, None)
+}
+
+/// Like [`mounted`], with the documents of another version.
+pub(in crate::view::forms) fn mounted_as(path: &Path, target: Option<Target>) -> Arc<View> {
     let store: Arc<dyn Store> = Arc::new(DirStore::open(path, Symlinks::Inside).unwrap());
     let writer = store.writer(&WriterOptions::default()).unwrap().unwrap();
     let options = ViewOptions {
         views: vec![ViewKind::Chunks],
+        shown_as: target,
         cache_budget_bytes: 16 << 20,
         decode_threads: 1,
         ..ViewOptions::default()
