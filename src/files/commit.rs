@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 
 use super::draft::{FileDraft, Savers};
 use super::failure::Audience;
-use super::form::AfterCommit;
+use super::form::{AfterCommit, CommitEnd};
 use super::objects;
 use super::phase::{FileEvent, OpenState, Phase};
 use super::saving::{Saving, SavingGuard};
@@ -205,7 +205,14 @@ impl FileState {
         }
         for _ in 0..ATTEMPTS {
             let mut after = None;
-            let attempt = match self.try_commit(writing, key, &mut after) {
+            let attempt = self.try_commit(writing, key, &mut after);
+            if attempt.is_err()
+                && let Some(after) = after.take()
+            {
+                drop(copies.take());
+                after(CommitEnd::Failed);
+            }
+            let attempt = match attempt {
                 // The object was changed while it was being read.
                 Err(Error::Store(StoreError::Changed { .. })) => Change::Conflict,
                 Err(_) if matches!(writing.is_current(key, form.as_deref()), Ok(false)) => {
@@ -220,7 +227,10 @@ impl FileState {
                     None => &counters.erased,
                 };
                 counter.add(1);
-                let is_new = self.stored.is_none();
+                let end = match self.stored {
+                    None => CommitEnd::New,
+                    Some(_) => CommitEnd::Changed,
+                };
                 self.stored = stored;
                 self.saving.note_stored();
                 let is_hidden = self.stored.is_none()
@@ -228,7 +238,7 @@ impl FileState {
                 self.end_saving(writing, is_open, !is_hidden);
                 drop(copies);
                 if let Some(after) = after {
-                    after(is_new);
+                    after(end);
                 }
                 // The store may have the document in another spelling than the written one.
                 self.has_wrong_pages |= form.is_some_and(|form| form.rules().is_document);

@@ -71,8 +71,19 @@ pub(crate) trait Form: Translation {
     fn moved(&self, key: &Key) -> Option<Arc<dyn Form>>;
 }
 
-/// The steps that follow a commit. The argument is whether the file is new.
-pub(crate) type AfterCommit = Box<dyn FnOnce(bool)>;
+/// The steps that follow a commit.
+pub(crate) type AfterCommit = Box<dyn FnOnce(CommitEnd)>;
+
+/// How a commit has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CommitEnd {
+    /// It has made the file.
+    New,
+    /// It has changed the file.
+    Changed,
+    /// It has failed, but a part of its changes may be in the store.
+    Failed,
+}
 
 /// Reads the bytes of objects and translates them ([`crate::translate`]) as the current documents say.
 pub(crate) trait Translation: Debug + Send + Sync {

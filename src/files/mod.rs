@@ -79,7 +79,8 @@ use lru::LruCache;
 
 use failure::Audience;
 pub(crate) use form::{
-    AfterCommit, CleanAttributes, CleanBytes, CleanFile, Form, Meanings, ReadReply, Translation,
+    AfterCommit, CleanAttributes, CleanBytes, CleanFile, CommitEnd, Form, Meanings, ReadReply,
+    Translation,
 };
 pub use handle::{HandleAccess, KeyHandle};
 pub(crate) use handle::{HandleId, NewKind, ReadBytes};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use crate::error::until_current;
-use crate::files::{AfterCommit, CleanFile, Form, NameLock, Translation};
+use crate::files::{AfterCommit, CleanFile, CommitEnd, Form, NameLock, Translation};
 use crate::load::Cache;
 use crate::metadata::{DocumentName, NodeMetadata};
 use crate::store::{ChangeNote, Key, StoreError, StoredFile};
@@ -129,19 +129,22 @@ impl DocumentForm {
 }
 
 impl DocumentForm {
-    fn committed(&self, is_new: bool, note: Option<ChangeNote>) {
+    fn committed(&self, end: CommitEnd, note: Option<ChangeNote>) {
         let tree = &self.view.tree;
+        let key = std::slice::from_ref(&self.key);
+        if end == CommitEnd::Failed {
+            return self.view.update_copies(key, note);
+        }
         tree.hierarchy.forget(&self.key.parent());
         // The document of a draft lies apart from its array.
         if let Ok(Some(prefix)) = tree.hierarchy.described_by(&self.key) {
             tree.hierarchy.forget(&prefix);
             tree.forget_ended(&prefix);
         }
-        if is_new {
+        if end == CommitEnd::New {
             self.view.store_groups_above(self.kind, &self.key.parent());
         }
-        self.view
-            .update_copies(std::slice::from_ref(&self.key), note);
+        self.view.update_copies(key, note);
         if let Ok(Some(shown)) = self.edited() {
             // When the document was made, there was no array or group that it described.
             let (view, key) = (self.kind, self.key.clone());
@@ -268,7 +271,7 @@ impl Form for DocumentForm {
     fn before_commit(&self, encoded: &Encoded) -> Result<Option<AfterCommit>, Error> {
         let note = self.view.note_commit(&self.key.parent(), encoded)?;
         let form = self.clone();
-        Ok(Some(Box::new(move |is_new| form.committed(is_new, note))))
+        Ok(Some(Box::new(move |end| form.committed(end, note))))
     }
 
     fn moved(&self, key: &Key) -> Option<Arc<dyn Form>> {

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind};
-use crate::files::{Form, Objects, Translation, change_objects};
+use crate::files::{CommitEnd, Form, Objects, Translation, change_objects};
 use crate::hierarchy::Node;
 use crate::metadata::{DocumentName, Target, ZarrFormat};
 use crate::store::{Key, Prefix};
@@ -136,11 +136,14 @@ impl View {
             Ok(draft)
         };
         // If another program has made the document meanwhile, that one stays.
-        let is_new = change_objects(writer, &changes, new)?.is_none();
+        let made = change_objects(writer, &changes, new);
         if let Some(after) = after {
-            after(true);
+            after(match made {
+                Ok(_) => CommitEnd::New,
+                Err(_) => CommitEnd::Failed,
+            });
         }
-        Ok(is_new)
+        Ok(made?.is_none())
     }
 
     /// Whether a node in the directory is stored in another version. In a large directory only the first nodes are

@@ -87,7 +87,7 @@ impl View {
             .as_ref()
             .map_or_else(|| Ok(Vec::new()), |ended| ended.array.paths())?;
         let note = self.note_change(path, &[])?;
-        writing.erase_by((&key, &chunks), is_kept, |writer| {
+        let erased = writing.erase_by((&key, &chunks), is_kept, |writer| {
             let new = |key: &Key, _: &[u8]| Err(StoreError::changed(key).into());
             if let Some(kept) = kept.filter(|kept| !writer.is_directory(kept)) {
                 writer.make_parents(&kept.to_prefix().key(b"any")?)?;
@@ -96,8 +96,14 @@ impl View {
                 None => Ok(()),
                 Some(_) => Err(StoreError::changed(&key).into()),
             }
-        })?;
+        });
         drop(copies);
+        let keys: Vec<_> = changes.into_iter().map(|change| change.key).collect();
+        if erased.is_err() {
+            // A part of the documents may be removed.
+            self.update_copies(&keys, note);
+            return erased;
+        }
         tree.node_changed(path);
         if is_kept {
             tree.unshow(view, path, name);
@@ -106,7 +112,6 @@ impl View {
                 tree.show_again(path, name);
             }
         }
-        let keys: Vec<_> = changes.into_iter().map(|change| change.key).collect();
         self.update_copies(&keys, note);
         if let Some(ended) = ended {
             tree.hierarchy.forget(&ended.array.node.prefix);

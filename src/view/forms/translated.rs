@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::until_current;
 use crate::error::{Error, FormatError};
-use crate::files::{AfterCommit, CleanFile, Form, NameLock, Objects, Translation};
+use crate::files::{AfterCommit, CleanFile, CommitEnd, Form, NameLock, Objects, Translation};
 use crate::hierarchy::{ArrayNode, GroupNode, Node};
 use crate::load::Cache;
 use crate::metadata::translate::{self, ShownAs, StoredAs};
@@ -309,10 +309,13 @@ impl TranslatedForm {
 }
 
 impl TranslatedForm {
-    fn committed(&self, is_new: bool, keys: &[Key], note: Option<ChangeNote>) {
+    fn committed(&self, end: CommitEnd, keys: &[Key], note: Option<ChangeNote>) {
+        if end == CommitEnd::Failed {
+            return self.view.update_copies(keys, note);
+        }
         self.view.tree.node_changed(&self.path);
         self.view.tree.show_again(&self.path, self.name);
-        if is_new {
+        if end == CommitEnd::New {
             self.view.store_groups_above(self.kind, &self.path);
         }
         self.view.update_copies(keys, note);
@@ -439,7 +442,7 @@ impl Form for TranslatedForm {
             Encoded::Objects(changes) => changes.iter().map(|change| change.key.clone()).collect(),
             _ => Vec::new(),
         };
-        Ok(Some(Box::new(move |is_new| form.committed(is_new, &keys, note))))
+        Ok(Some(Box::new(move |end| form.committed(end, &keys, note))))
     }
 
     fn moved(&self, key: &Key) -> Option<Arc<dyn Form>> {

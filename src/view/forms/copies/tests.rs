@@ -9,6 +9,7 @@ use super::super::noted::tests::{
 };
 use crate::metadata::Target;
 use crate::store::NewFile;
+use crate::store::recorded::{self, Lacking};
 use crate::view::{HandleAccess, OpenedVnode, View, VnodeId};
 
 const THREAD: u32 = 1;
@@ -155,4 +156,30 @@ fn a_group_that_becomes_an_array_has_no_copy_as_a_group() {
     let stored = read(folder.path(), "g/.zarray");
     assert!(stored.is_some());
     assert_eq!(copies.get("g/.zarray").cloned(), stored);
+}
+
+#[test]
+fn the_copies_follow_a_change_of_which_a_part_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    store(folder.path());
+    let attributes = folder.path().join("old/t/.zattrs");
+    fs::write(&attributes, "{}").unwrap();
+    let view = mounted_as(folder.path(), Some(Target::V3));
+    let mut document = array(3);
+    (document["shape"], document["attributes"]) = (json!([8]), json!({"a": 1}));
+    document["chunk_key_encoding"] = json!({"name": "v2"});
+    let opened = begin(&view, &["old", "t", "zarr.json"], &document);
+    recorded::start(Lacking::default());
+    recorded::fail_rename(2);
+    let written = opened.file.written().unwrap();
+    written.flush(Some(THREAD)).unwrap_err();
+    recorded::stop();
+    let copies = read(folder.path(), "old/.zmetadata").unwrap();
+    for name in [".zattrs", ".zarray"] {
+        let stored = read(folder.path(), &format!("old/t/{name}"));
+        assert_eq!(copies["metadata"].get(format!("t/{name}")).cloned(), stored);
+    }
+    let attributes = read(folder.path(), "old/t/.zattrs");
+    assert_eq!(attributes, Some(json!({"a": 1})), "a part is made");
+    assert_eq!(read(folder.path(), "old/t/.zarray"), Some(array(2)));
 }
