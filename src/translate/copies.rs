@@ -3,6 +3,7 @@
 //! the stored documents in their place.
 
 use std::collections::BTreeSet;
+use std::io::{self, Read};
 
 use crate::error::FormatError;
 use crate::metadata::carry::with_member;
@@ -129,6 +130,27 @@ pub(super) fn consolidated_v2(
 pub(crate) fn has_mark(text: &[u8]) -> bool {
     let is_marked = |mark: &&[u8]| text.windows(mark.len()).any(|part| part == *mark);
     MARKS.iter().any(is_marked)
+}
+
+/// Like [`has_mark`], for a document of any length, of which only a part is in memory at a time.
+///
+/// # Errors
+/// Those of `document`.
+pub(crate) fn has_mark_in(mut document: impl Read) -> io::Result<bool> {
+    const PART_BYTES: u64 = 1 << 20;
+    let longest = MARKS.iter().map(|mark| mark.len()).max().unwrap_or(0);
+    let mut part = Vec::new();
+    loop {
+        // A mark may begin in the part before.
+        part.drain(..part.len().saturating_sub(longest));
+        let read = document.by_ref().take(PART_BYTES).read_to_end(&mut part)?;
+        if read == 0 {
+            return Ok(false);
+        }
+        if has_mark(&part) {
+            return Ok(true);
+        }
+    }
 }
 
 /// The name of the copy of the document at `key` in the consolidated metadata of `group`; `None` if the document is not

@@ -18,3 +18,16 @@ fn the_wish_is_found_in_documents() {
     );
     assert!(of(DocumentName::ZMetadata, b"{}", None).is_err());
 }
+
+#[test]
+fn a_mark_is_found_wherever_it_is_in_a_long_document() {
+    const PART: usize = 1 << 20;
+    for mark in MARKS {
+        for at in [0, PART - 5, PART] {
+            let mut text = vec![b' '; at];
+            assert!(!has_mark_in(text.as_slice()).unwrap());
+            text.extend(mark);
+            assert!(has_mark_in(text.as_slice()).unwrap(), "{at}");
+        }
+    }
+}

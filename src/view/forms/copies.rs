@@ -16,7 +16,7 @@ use crate::metadata::consolidated::{copied_names, with_added, with_copy, with_do
 use crate::metadata::{DocumentName, ZarrFormat};
 use crate::store::{ChangeNote, Commit, Key, Prefix, Replaces, StoreError};
 use crate::translate::MAX_DOCUMENT_BYTES;
-use crate::translate::copies::{HOLDERS, copied_name, has_mark, holder_of};
+use crate::translate::copies::{HOLDERS, copied_name, has_mark, has_mark_in, holder_of};
 use crate::view::View;
 use crate::view::tree::Tree;
 
@@ -176,9 +176,15 @@ impl View {
             let Some(stored) = writer.open_object(holder, false)? else {
                 return Ok(());
             };
+            let failed = |error: std::io::Error| StoreError::io(holder, &error);
+            let size = stored.meta.version.size;
+            if size > MAX_DOCUMENT_BYTES && !has_mark_in(&*stored.file).map_err(failed)? {
+                return Ok(());
+            }
+            FormatError::check_limit("the size of the document", size, MAX_DOCUMENT_BYTES)
+                .map_err(|error| Error::in_document(holder, error))?;
             let mut text = Vec::new();
-            let read = (&*stored.file).read_to_end(&mut text);
-            read.map_err(|error| StoreError::io(holder, &error))?;
+            (&*stored.file).read_to_end(&mut text).map_err(failed)?;
             if !has_mark(&text) {
                 return Ok(());
             }

@@ -1,12 +1,11 @@
 //! Notes of changes to documents that consolidated metadata has copies of. The copies are changed after the document.
 //! If a daemon is killed in between, its note remains, and the next daemon changes the copies by it.
 
-use super::objects::read_object;
 use crate::error::Error;
 use crate::metadata::DocumentName;
-use crate::store::{ChangeNote, DocumentChange, Key, Prefix};
+use crate::store::{ChangeNote, DirWriter, DocumentChange, Key, Prefix, StoreError};
 use crate::translate::Encoded;
-use crate::translate::copies::{HOLDERS, has_mark};
+use crate::translate::copies::{HOLDERS, has_mark, has_mark_in};
 use crate::view::{View, ViewKind};
 
 impl View {
@@ -78,8 +77,9 @@ impl View {
         let writer = self.tree.writer()?;
         for group in path.with_ancestors() {
             for holder in HOLDERS {
-                let text = read_object(writer, group.key(holder.as_str().as_bytes())?)?;
-                if text.bytes.is_some_and(|bytes| has_mark(&bytes)) {
+                let key = group.key(holder.as_str().as_bytes())?;
+                // A document that cannot be read may have copies. The reason is logged when they are updated.
+                if has_copies(writer, &key).unwrap_or(true) {
                     return Ok(true);
                 }
             }
@@ -123,6 +123,14 @@ impl View {
         }
         Ok(is_updated)
     }
+}
+
+/// Whether the document at `key` has copies of others.
+fn has_copies(writer: &DirWriter, key: &Key) -> Result<bool, StoreError> {
+    let Some(stored) = writer.open_object(key, false)? else {
+        return Ok(false);
+    };
+    has_mark_in(&*stored.file).map_err(|error| StoreError::io(key, &error))
 }
 
 #[cfg(test)]

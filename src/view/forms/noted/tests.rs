@@ -10,6 +10,7 @@ use crate::metadata::Target;
 use crate::store::power_loss::{self, Disk};
 use crate::store::recorded::{self, Lacking};
 use crate::store::{DirStore, FileChange, RenameMode, Store, Symlinks, WriterOptions};
+use crate::translate::MAX_DOCUMENT_BYTES;
 use crate::view::{OpenFile, Recovered, ViewKind, ViewOptions, VnodeId, VnodeKind};
 
 const THREAD: u32 = 1;
@@ -170,6 +171,22 @@ fn copies_are_those_of_the_store_whichever_call_is_the_last_of_the_daemon() {
         );
     }
     assert!(n_stale >= 5, "{n_stale}");
+}
+
+#[test]
+fn copies_that_are_too_long_hinder_no_change() {
+    let folder = tempfile::tempdir().unwrap();
+    store(folder.path());
+    let holder = fs::File::options()
+        .append(true)
+        .open(folder.path().join("old/.zmetadata"));
+    holder.unwrap().set_len(MAX_DOCUMENT_BYTES + 1).unwrap();
+    let view = mounted(folder.path());
+    let mut new = array(2);
+    new["shape"] = json!([8]);
+    write(&view, &["old", "t", ".zarray"], &new);
+    assert_eq!(read(folder.path(), "old/t/.zarray"), Some(new));
+    assert_eq!(view.recover().unwrap().stale, 1, "the note is left");
 }
 
 #[test]
