@@ -366,6 +366,30 @@ fn codecs_have_ids_in_v2() {
 }
 
 #[test]
+fn codes_of_strings_have_their_own_byte_order() {
+    let written = |stored: &str, codes: &str| {
+        let text = format!(
+            r#"{{"zarr_format": 2, "shape": [4], "chunks": [2], "dtype": "{stored}", "fill_value": "",
+            "order": "C", "compressor": null, "filters": [{{"id": "categorize",
+            "labels": ["ab", "c"], "dtype": "{stored}"{codes}}}]}}"#
+        );
+        let array = crate::metadata::v2::parse_array(text.as_bytes()).unwrap();
+        spell(&array, EXPAND, Target::V2)
+    };
+    for stored in ["<U2", ">U2", "|S2"] {
+        for astype in ["|u1", "<u2", ">u2"] {
+            let found = written(stored, &format!(r#", "astype": "{astype}""#));
+            let filter = json!({"id": "categorize", "dtype": stored, "astype": astype, "labels": ["ab", "c"]});
+            assert_eq!(found["dtype"], stored, "{astype}");
+            assert_eq!(found["filters"], json!([filter]));
+        }
+    }
+    let found = written(">U2", "");
+    assert_eq!(found["dtype"], ">U2");
+    assert_eq!(found["filters"][0]["astype"], "|u1");
+}
+
+#[test]
 fn packed_bools_are_a_filter() {
     let pipeline = r#"[{"name": "numcodecs.packbits"}, {"name": "bytes"}, {"name": "zstd"}]"#;
     let found = spell(&with_type(r#""|b1""#, pipeline), EXPAND, Target::V2);

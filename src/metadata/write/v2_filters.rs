@@ -30,7 +30,7 @@ struct TypeMember {
 /// The members that name the types of a filter's input and output.
 fn members(id: &str) -> Option<(&'static str, &'static str)> {
     match id {
-        "delta" | "fixedscaleoffset" | "quantize" => Some(("dtype", "astype")),
+        "delta" | "fixedscaleoffset" | "quantize" | "categorize" => Some(("dtype", "astype")),
         "astype" => Some(("decode_dtype", "encode_dtype")),
         _ => None,
     }
@@ -55,17 +55,25 @@ impl<'a> FilterList<'a> {
     }
 
     /// Adds a filter. A type that its configuration leaves out is the type of its input, as in
-    /// zarr-python 3; numcodecs alone would refuse it.
+    /// zarr-python 3; numcodecs alone would refuse it. The codes of `categorize` are bytes then.
     pub(super) fn add(&mut self, spec: &'a Extension<'_>) -> Result<(), FormatError> {
         let id = numcodecs_id(spec)?;
         let configuration = &spec.configuration;
         let mut types = None;
         if let Some((takes, makes)) = members(id) {
             let taken = named(configuration, takes, &self.made, ByteOrder::Little)?;
-            let made = named(configuration, makes, &taken.data_type, taken.order)?;
+            let made = match id {
+                "categorize" => named(
+                    configuration,
+                    makes,
+                    &DataType::unsigned(1),
+                    ByteOrder::Little,
+                )?,
+                _ => named(configuration, makes, &taken.data_type, taken.order)?,
+            };
             self.made = made.data_type.clone();
             types = Some([taken, made]);
-        } else if matches!(id, "packbits" | "categorize") {
+        } else if id == "packbits" {
             self.made = DataType::unsigned(1);
         }
         self.filters.push(TypedFilter {
