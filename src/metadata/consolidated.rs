@@ -14,7 +14,7 @@ mod copy;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-pub use copy::{copied_names, with_added, with_copy, with_documents};
+pub use copy::{copied_names, copy_of, with_added, with_copy, with_documents};
 use serde_json::value::RawValue;
 
 use super::DocumentName;

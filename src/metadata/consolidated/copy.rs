@@ -44,6 +44,18 @@ pub fn with_copy(
     Ok(Some(edits.apply(text)))
 }
 
+/// The object that is the document `text`, as consolidated metadata copies it: without a byte order mark, or white space
+/// around it.
+///
+/// # Errors
+///
+/// When it is no JSON object.
+pub fn copy_of(text: &[u8]) -> Result<&[u8], FormatError> {
+    let document = JsonDocument::parse(text)?;
+    document.root()?;
+    Ok(document.text_of(document.value()?))
+}
+
 /// The names of the copies in the consolidated document `text`, as [`with_copy`] takes them; `None` when it has no
 /// copies.
 ///
@@ -186,6 +198,14 @@ mod tests {
         br#"{"zarr_consolidated_format": 1, "metadata": {"a/.zarray": {"x": 1}, ".zgroup": {}}}"#;
     const V3: &[u8] =
         br#"{"node_type": "group", "consolidated_metadata": {"kind": "inline", "metadata": {}}}"#;
+
+    #[test]
+    fn a_copy_has_no_byte_order_mark() {
+        let document = "\u{feff} {\"a\": NaN}\n";
+        assert_eq!(copy_of(document.as_bytes()).unwrap(), b"{\"a\": NaN}");
+        assert!(copy_of(b"[]").is_err());
+        assert!(copy_of(b"").is_err());
+    }
 
     #[test]
     fn a_copy_is_replaced_added_and_removed() {

@@ -12,7 +12,7 @@ use crate::budget::Holding;
 use crate::error::{Error, FormatError};
 use crate::files::NameLock;
 use crate::metadata::carry::differences;
-use crate::metadata::consolidated::{copied_names, with_added, with_copy, with_documents};
+use crate::metadata::consolidated::{copied_names, copy_of, with_added, with_copy, with_documents};
 use crate::metadata::{DocumentName, ZarrFormat};
 use crate::store::{ChangeNote, Commit, Key, Prefix, Replaces, StoreError};
 use crate::translate::MAX_DOCUMENT_BYTES;
@@ -279,11 +279,13 @@ impl Tree {
         let Some(own) = self.hierarchy.read(key, Holding::SOURCE)? else {
             return Ok(None);
         };
-        if let Err(error) = differences(&own.bytes, &own.bytes) {
-            log::warn!("{key}: no consolidated metadata gets a copy of it: {error}");
-            return Ok(None);
+        match copy_of(&own.bytes) {
+            Ok(copy) => Ok(Some(copy.to_vec())),
+            Err(error) => {
+                log::warn!("{key}: no consolidated metadata gets a copy of it: {error}");
+                Ok(None)
+            }
         }
-        Ok(Some(own.bytes.clone()))
     }
 }
 

@@ -115,6 +115,20 @@ fn no_copy_is_missing_however_many_programs_write_documents() {
 }
 
 #[test]
+fn a_byte_order_mark_is_not_copied() {
+    let folder = tempfile::tempdir().unwrap();
+    store(folder.path());
+    let attributes = "\u{feff}{\"a\": 1}";
+    std::fs::write(folder.path().join("old/t/.zattrs"), attributes).unwrap();
+    let view = mounted(folder.path());
+    let (path, listed, _, _) = &holders()[1];
+    let opened = begin(&view, path, listed);
+    close(&opened.file);
+    let holder = read(folder.path(), "old/.zmetadata").unwrap();
+    assert_eq!(holder["metadata"]["t/.zattrs"], json!({"a": 1}));
+}
+
+#[test]
 fn a_document_that_is_not_an_object_is_not_copied() {
     let folder = tempfile::tempdir().unwrap();
     store(folder.path());
