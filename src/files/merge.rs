@@ -12,7 +12,7 @@ use super::target::Target;
 use crate::error::until_current;
 use crate::error::{Error, ErrorKind};
 use crate::load::to_usize;
-use crate::metadata::carry::differences;
+use crate::metadata::carry::{ObjectKind, differences};
 use crate::metadata::merge::{is_same_but_for_copies, merged};
 use crate::store::{FileChange, Replaces, StoreError};
 
@@ -128,7 +128,9 @@ impl FileState {
         };
         // The other program's text may not be a document.
         let can_merge = can_merge || is_same_but_for_copies(&base, &theirs).unwrap_or(false);
-        let text = merged(&base, &ours, &theirs).ok().flatten();
+        let text = merged(ObjectKind::of(key.name()), &base, &ours, &theirs)
+            .ok()
+            .flatten();
         let Some(text) = text.filter(|_| can_merge) else {
             return Ok(false);
         };

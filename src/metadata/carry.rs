@@ -15,6 +15,7 @@ use std::collections::HashMap;
 
 use serde_json::value::RawValue;
 
+use super::DocumentName;
 use super::document::{Edits, JsonDocument, MemberSpan, quoted};
 use super::json::{self, Json, Members};
 use super::splice;
@@ -23,19 +24,44 @@ use crate::error::FormatError;
 /// The member whose members are carried one by one, because a view may hide some of them.
 pub(super) const ATTRIBUTES: &str = "attributes";
 
-/// The text `stored` with what `written` changes in `shown`.
+/// What an object is whose members are compared. Members of a document such as `compressor` may be spelled in several
+/// ways, but attributes of the same names are values like any other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ObjectKind {
+    /// The document of a node.
+    Document,
+    /// Attributes.
+    Attributes,
+}
+
+impl ObjectKind {
+    /// The kind of the object in the stored document whose key ends in the segment `name`.
+    pub fn of(name: &[u8]) -> ObjectKind {
+        match DocumentName::of(name) {
+            Some(DocumentName::ZAttrs | DocumentName::ZGroup) => ObjectKind::Attributes,
+            None if matches!(name, b"attrs" | b"__zattr__") => ObjectKind::Attributes,
+            _ => ObjectKind::Document,
+        }
+    }
+}
+
+/// The document `stored` with what `written` changes in `shown`.
 ///
 /// # Errors
 /// When one of the texts is no JSON object.
 pub fn carried(stored: &[u8], shown: &[u8], written: &[u8]) -> Result<Vec<u8>, FormatError> {
-    carry(stored, shown, written, true)
+    carried_in(ObjectKind::Document, stored, shown, written)
 }
 
-fn carry(
+/// Like [`carried`], for objects of this `kind`.
+///
+/// # Errors
+/// Those of [`carried`].
+pub fn carried_in(
+    kind: ObjectKind,
     stored: &[u8],
     shown: &[u8],
     written: &[u8],
-    has_attributes: bool,
 ) -> Result<Vec<u8>, FormatError> {
     let [shown, written] = [JsonDocument::parse(shown)?, JsonDocument::parse(written)?];
     let (before, after) = (shown.root()?, written.root()?);
@@ -62,16 +88,20 @@ fn carry(
             continue;
         }
         let shown_value = before.get(name).copied();
-        if shown_value.is_some_and(|shown| is_same(name, (shown, value)).unwrap_or(false)) {
+        let is_unchanged = |before| is_same_in(kind, name, (before, value));
+        if shown_value.is_some_and(|before| is_unchanged(before).unwrap_or(false)) {
             continue;
         }
         let text = written.text_of(value);
         match places.get(name) {
             Some(member) => {
-                let is_opened = has_attributes && name == ATTRIBUTES;
+                let is_opened = kind == ObjectKind::Document && name == ATTRIBUTES;
                 let opened = shown_value.filter(|_| is_opened);
                 let changed = match opened.map(|value| shown.text_of(value)) {
-                    Some(shown) => carry(old.text_of(member.value), shown, text, false),
+                    Some(shown) => {
+                        let stored = old.text_of(member.value);
+                        carried_in(ObjectKind::Attributes, stored, shown, text)
+                    }
                     None => Ok(text.to_vec()),
                 };
                 // Values that are not objects have no members.
@@ -130,6 +160,18 @@ pub fn object_of(name: &str, value: &[u8]) -> Vec<u8> {
 /// # Errors
 /// When one of the texts is no JSON object.
 pub fn differences(one: &[u8], other: &[u8]) -> Result<Vec<String>, FormatError> {
+    differences_in(ObjectKind::Document, one, other)
+}
+
+/// Like [`differences`], for objects of this `kind`.
+///
+/// # Errors
+/// Those of [`differences`].
+pub fn differences_in(
+    kind: ObjectKind,
+    one: &[u8],
+    other: &[u8],
+) -> Result<Vec<String>, FormatError> {
     let [one, other] = [JsonDocument::parse(one)?, JsonDocument::parse(other)?];
     let (one, other) = (one.root()?, other.root()?);
     let (in_one, in_other) = (by_name(&one), by_name(&other));
@@ -144,7 +186,7 @@ pub fn differences(one: &[u8], other: &[u8]) -> Result<Vec<String>, FormatError>
         }
         let same = in_other
             .get(name)
-            .map(|other| is_same(name, (value, other)));
+            .map(|other| is_same_in(kind, name, (value, other)));
         if !same.transpose()?.unwrap_or(false) {
             names.push(name.to_owned());
         }
@@ -177,6 +219,19 @@ const EXTENSIONS: [&str; 5] = [
     "data_type",
     "storage_transformers",
 ];
+
+/// Whether two values of the member `name` of objects of this `kind` are the same.
+fn is_same_in(
+    kind: ObjectKind,
+    name: &str,
+    values: (&RawValue, &RawValue),
+) -> Result<bool, FormatError> {
+    match kind {
+        ObjectKind::Document => is_same(name, values),
+        // No member of this name may be spelled in several ways.
+        ObjectKind::Attributes => is_same(ATTRIBUTES, values),
+    }
+}
 
 /// Whether two values of the member `name` are the same, however they are spelled: spaces, escapes and the order of
 /// members do not matter, nor whether NaN is bare or a string, but `1` and `1.0` are two values. An extension without a
@@ -301,6 +356,42 @@ mod tests {
             let [one, other] = [one, other].map(|text| format!(r#"{{"compressor": {text}}}"#));
             let found = differences(one.as_bytes(), other.as_bytes()).unwrap();
             assert_eq!(found.is_empty(), expected, "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn attributes_with_the_names_of_members_are_values_like_any_other() {
+        for (one, other) in [
+            (
+                r#"{"compressor": {"cname": "zstd", "typesize": 4}}"#,
+                r#"{"compressor": {"cname": "zstd", "typesize": 8}}"#,
+            ),
+            (
+                r#"{"filters": [{"checksum": false}]}"#,
+                r#"{"filters": [{}]}"#,
+            ),
+            (
+                r#"{"codecs": [{"configuration": {}}]}"#,
+                r#"{"codecs": [{}]}"#,
+            ),
+        ] {
+            let found = differences_in(ObjectKind::Attributes, one.as_bytes(), other.as_bytes());
+            assert_eq!(found.unwrap().len(), 1, "{one}");
+            let [one_kept, other_kept] = [one, other].map(str::as_bytes);
+            let found = carried_in(ObjectKind::Attributes, one_kept, one_kept, other_kept);
+            assert_eq!(found.unwrap(), other_kept, "{one}");
+            let [one, other] = [one, other].map(|text| object_of(ATTRIBUTES, text.as_bytes()));
+            assert_eq!(differences(&one, &other).unwrap(), [ATTRIBUTES]);
+            assert_eq!(carried(&one, &one, &other).unwrap(), other);
+        }
+        for (name, expected) in [
+            (&b".zattrs"[..], ObjectKind::Attributes),
+            (b".zgroup", ObjectKind::Attributes),
+            (b"attrs", ObjectKind::Attributes),
+            (b".zarray", ObjectKind::Document),
+            (b"zarr.json", ObjectKind::Document),
+        ] {
+            assert_eq!(ObjectKind::of(name), expected);
         }
     }
 

@@ -8,7 +8,7 @@
 //! merged  {"shape": [12], "attributes": {"a": 1, "b": 2}}
 //! ```
 
-use super::carry::{ATTRIBUTES, carried, differences, with_member};
+use super::carry::{ATTRIBUTES, ObjectKind, carried_in, differences, differences_in, with_member};
 use super::document::JsonDocument;
 use crate::error::FormatError;
 
@@ -27,19 +27,25 @@ pub fn is_same_but_for_copies(one: &[u8], other: &[u8]) -> Result<bool, FormatEr
     Ok(changed.iter().all(|name| name == CONSOLIDATED))
 }
 
-/// The text `theirs` with the changes that `ours` makes to `base`. `None` if both change the same member or attribute
-/// in different ways, or if `theirs` is the document of another kind of node.
+/// The text `theirs`, an object of this `kind`, with the changes that `ours` makes to `base`. `None` if both change the
+/// same member or attribute in different ways, or if `theirs` is the document of another kind of node.
 ///
 /// # Errors
 /// When one of the texts is no JSON object.
-pub fn merged(base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<Option<Vec<u8>>, FormatError> {
-    let is_other_kind = differences(base, theirs)?.iter().any(|name| name == KIND);
-    if is_other_kind && member(base, KIND)?.is_some() {
+pub fn merged(
+    kind: ObjectKind,
+    base: &[u8],
+    ours: &[u8],
+    theirs: &[u8],
+) -> Result<Option<Vec<u8>>, FormatError> {
+    let is_other_node = differences(base, theirs)?.iter().any(|name| name == KIND);
+    if is_other_node && member(base, KIND)?.is_some() {
         return Ok(None);
     }
-    let mut contested = contested_members(base, ours, theirs)?;
+    let mut contested = contested_members(kind, base, ours, theirs)?;
     contested.retain(|name| name != CONSOLIDATED);
-    let has_attributes = contested.iter().any(|name| name == ATTRIBUTES);
+    let has_attributes =
+        kind == ObjectKind::Document && contested.iter().any(|name| name == ATTRIBUTES);
     if contested.len() > usize::from(has_attributes) {
         return Ok(None);
     }
@@ -51,7 +57,8 @@ pub fn merged(base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<Option<Vec<u8>>
         };
         let before = of(&base)?;
         // An error means that one of them is not an object, so that its members cannot be compared.
-        let found = contested_members(before.as_deref().unwrap_or(b"{}"), &ours, &theirs);
+        let before_all = before.as_deref().unwrap_or(b"{}");
+        let found = contested_members(ObjectKind::Attributes, before_all, &ours, &theirs);
         if !found.is_ok_and(|found| found.is_empty()) {
             return Ok(None);
         }
@@ -59,13 +66,19 @@ pub fn merged(base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<Option<Vec<u8>>
             base = with_member(&base, ATTRIBUTES, Some(b"{}"))?;
         }
     }
-    carried(theirs, &base, ours).map(Some)
+    carried_in(kind, theirs, &base, ours).map(Some)
 }
 
 /// The members of `base` that `ours` and `theirs` change in different ways.
-fn contested_members(base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<Vec<String>, FormatError> {
-    let (by_us, by_them) = (differences(base, ours)?, differences(base, theirs)?);
-    let mut contested = differences(ours, theirs)?;
+fn contested_members(
+    kind: ObjectKind,
+    base: &[u8],
+    ours: &[u8],
+    theirs: &[u8],
+) -> Result<Vec<String>, FormatError> {
+    let changed = |one, other| differences_in(kind, one, other);
+    let (by_us, by_them) = (changed(base, ours)?, changed(base, theirs)?);
+    let mut contested = changed(ours, theirs)?;
     contested.retain(|name| by_us.contains(name) && by_them.contains(name));
     Ok(contested)
 }
@@ -80,6 +93,10 @@ fn member(text: &[u8], name: &str) -> Result<Option<Vec<u8>>, FormatError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn merged(base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<Option<Vec<u8>>, FormatError> {
+        super::merged(ObjectKind::Document, base, ours, theirs)
+    }
 
     #[test]
     fn what_two_writers_change_is_kept_unless_it_is_the_same_member() {

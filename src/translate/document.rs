@@ -6,7 +6,9 @@
 
 use super::presentation::Presentation;
 use crate::error::{Error, FormatError};
-use crate::metadata::carry::{carried, differences, nothing_in};
+use crate::metadata::carry::{
+    ObjectKind, carried, carried_in, differences, differences_in, nothing_in,
+};
 use crate::metadata::{ArrayMetadata, DocumentName, NodeMetadata, strict, v2, v3};
 use crate::store::Key;
 
@@ -94,7 +96,8 @@ impl Document<'_> {
         if is_attributes && differences(stored, stored).is_err() {
             return Ok(written);
         }
-        carried(stored, shown, &written).map_err(|error| self.refused(error))
+        let kind = ObjectKind::of(self.key.name());
+        carried_in(kind, stored, shown, &written).map_err(|error| self.refused(error))
     }
 
     /// Refuses `stored` unless the view shows it as `written`.
@@ -202,9 +205,9 @@ pub(super) fn check_object(name: &impl std::fmt::Display, written: &[u8]) -> Res
         .map_err(|error| Error::unacceptable(name, error))
 }
 
-/// Whether `written` and `shown` mean the same.
-pub(crate) fn says_the_same(shown: &[u8], written: &[u8]) -> bool {
-    differences(shown, written).is_ok_and(|changed| changed.is_empty())
+/// Whether `written` and `shown`, documents of this `name`, mean the same.
+pub(crate) fn says_the_same(name: &[u8], shown: &[u8], written: &[u8]) -> bool {
+    differences_in(ObjectKind::of(name), shown, written).is_ok_and(|changed| changed.is_empty())
 }
 
 /// Whether a document `text` of v3 describes an array (`true`) or a group (`false`); `None` if it describes neither.

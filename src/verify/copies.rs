@@ -10,7 +10,7 @@ use super::ignored::Ignored;
 use crate::budget::Holding;
 use crate::error::{Error, FormatError};
 use crate::hierarchy::{GroupNode, Hierarchy, Node};
-use crate::metadata::carry::differences;
+use crate::metadata::carry::{ObjectKind, differences_in};
 use crate::metadata::consolidated::{CopiedDocument, copies_v2, copies_v3};
 use crate::metadata::{DocumentName, ZarrFormat};
 use crate::store::{Key, Prefix};
@@ -124,7 +124,7 @@ impl Copies {
             let problem = match hierarchy.read(&own, Holding::SOURCE) {
                 Ok(Some(document)) => {
                     let copy = text.bytes.get(span).unwrap_or_default();
-                    match is_unlike(copy, &document.bytes) {
+                    match is_unlike(&own, copy, &document.bytes) {
                         Ok(is_unlike) => is_unlike.then_some("says something else than"),
                         Err(error) => {
                             let problem = format!(
@@ -168,12 +168,12 @@ fn hash_of(key: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// Whether `copy` says something else than `document`, however the two are spelled. The copies in them are left out.
+/// Whether `copy` says something else than `document`, which is at `key`, however the two are spelled. The copies in them are left out.
 ///
 /// # Errors
 /// When one of them is no JSON object.
-fn is_unlike(copy: &[u8], document: &[u8]) -> Result<bool, FormatError> {
-    let unlike = differences(copy, document)?;
+fn is_unlike(key: &Key, copy: &[u8], document: &[u8]) -> Result<bool, FormatError> {
+    let unlike = differences_in(ObjectKind::of(key.name()), copy, document)?;
     Ok(unlike.iter().any(|name| name != COPIES))
 }
 
@@ -183,6 +183,7 @@ mod tests {
 
     #[test]
     fn a_copy_is_compared_as_the_program_reads_json() {
+        let key = Key::parse(b"a/.zattrs").unwrap();
         let bom = "\u{feff}";
         let document = format!(r#"{bom}{{"_FillValue": NaN, "max": Infinity, "units": "m"}}"#);
         for (copy, expected) in [
@@ -204,9 +205,9 @@ mod tests {
             ),
             ("7", None),
         ] {
-            let found = is_unlike(copy.as_bytes(), document.as_bytes());
+            let found = is_unlike(&key, copy.as_bytes(), document.as_bytes());
             assert_eq!(found.ok(), expected, "{copy}");
         }
-        assert!(is_unlike(b"{}", b"{").is_err());
+        assert!(is_unlike(&key, b"{}", b"{").is_err());
     }
 }

@@ -4,6 +4,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::super::attributes::say_nothing;
+use super::super::carry::{ObjectKind, carried_in, differences_in};
 use super::super::document::{is_empty, list_of};
 use super::super::missing::{self, FILL_VALUE, MISSING_VALUE, MissingInV2};
 use super::super::write::{self, StoredDocuments};
@@ -89,7 +90,12 @@ pub(super) fn put_attributes(
     }
     let stored = documents.attributes.as_deref();
     let stored = stored.filter(|text| !say_nothing(text));
-    let new = carry::carried(stored.unwrap_or(EMPTY), before, after)?;
+    let new = carried_in(
+        ObjectKind::Attributes,
+        stored.unwrap_or(EMPTY),
+        before,
+        after,
+    )?;
     documents.attributes = match stored {
         None if is_empty(&new)? => None,
         _ => Some(new),
@@ -287,7 +293,7 @@ fn check(
     if name == DocumentName::ZAttrs {
         let shown = write::array_attributes_v2(&metadata, &source, shown_as.content)?;
         let shown = shown.as_deref().unwrap_or(EMPTY);
-        let mut changed = carry::differences(shown, written)?;
+        let mut changed = differences_in(ObjectKind::Attributes, shown, written)?;
         // It is shown of every array without dimensions, and may be missing.
         let may_miss = metadata.shape.is_empty() && !differs(ARRAY_DIMENSIONS, written, EMPTY)?;
         changed.retain(|member| member != ARRAY_DIMENSIONS || !may_miss);
@@ -308,10 +314,11 @@ fn check(
     if shown_again.dimension_names != after.dimension_names {
         return refused("dimension_names");
     }
-    let changed = carry::differences(&attributes_in(&shown)?, &attributes_in(written)?)?;
+    let (shown, written) = (attributes_in(&shown)?, attributes_in(written)?);
+    let changed = differences_in(ObjectKind::Attributes, &shown, &written)?;
     // In v2, the names of the dimensions are among the attributes. They are those of `dimension_names`. `_FillValue` is
     // shown for every array with names and a fill value, but may be missing from a written document.
-    let is_without = !differs(FILL_VALUE, &attributes_in(written)?, EMPTY)?;
+    let is_without = !differs(FILL_VALUE, &written, EMPTY)?;
     let may_differ =
         |member: &str| member == ARRAY_DIMENSIONS || member == FILL_VALUE && is_without;
     match changed.iter().find(|member| !may_differ(member)) {

@@ -347,7 +347,7 @@ impl Documents {
             return Ok(EntryEdit::Keep);
         }
         // A value that is not a JSON object would make the whole document invalid.
-        match carry::differences(&own.bytes, entry) {
+        match carry::differences_in(carry::ObjectKind::Attributes, &own.bytes, entry) {
             Ok(changed) if changed.is_empty() => Ok(EntryEdit::Keep),
             Ok(_) => Ok(EntryEdit::Replace(own.bytes)),
             Err(_) => Ok(EntryEdit::Remove),

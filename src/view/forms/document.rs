@@ -215,7 +215,7 @@ impl Translation for DocumentForm {
         };
         let text = read_document(self.view.tree.writer()?, &self.key, stored)?;
         let before = self.decode(Some(stored))?;
-        if says_the_same(&before, written) {
+        if says_the_same(self.key.name(), &before, written) {
             return Ok(Encoded::Unchanged);
         }
         let written = self.without_added_crs(written)?;

@@ -384,7 +384,7 @@ impl Translation for TranslatedForm {
         let before = self.text()?;
         let is_stored = stored.is_some();
         if let Some(before) = before.as_deref().filter(|_| is_stored)
-            && says_the_same(before, shown)
+            && says_the_same(self.name.as_str().as_bytes(), before, shown)
         {
             return Ok(Encoded::Unchanged);
         }
