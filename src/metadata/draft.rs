@@ -20,6 +20,7 @@ mod layout;
 
 use serde_json::value::RawValue;
 
+pub(super) use codecs::hidden_filters;
 pub use entry::parse_entry;
 pub use layout::{DraftLayout, Generation};
 

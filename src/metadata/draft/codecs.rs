@@ -29,7 +29,7 @@ pub(super) fn specs<'a>(
             .map(|(i, codec)| spec(codec, format!("codecs[{i}]"), "type", "codec"))
             .collect();
     }
-    let mut specs = match hidden_filters(root)? {
+    let mut specs = match hidden_filters(root)?.filter(|list| list.get() != "null") {
         Some(list) => v2::filters(list, "attributes.filters")?,
         None => Vec::new(),
     };
@@ -40,17 +40,27 @@ pub(super) fn specs<'a>(
     Ok(specs)
 }
 
-/// The list of filters that zarr-python 2 puts among the attributes. An attribute of that name
-/// whose items have no `id` belongs to the user.
-fn hidden_filters<'a>(root: &Members<'a>) -> Result<Option<&'a RawValue>, FormatError> {
+/// The list of filters that zarr-python 2 puts among the attributes, or the `null` that says that there are none. An
+/// attribute of that name whose items have no `id` belongs to the user, and so does every one beside `codecs`, which the
+/// text of December 2022 has.
+pub(in crate::metadata) fn hidden_filters<'a>(
+    root: &Members<'a>,
+) -> Result<Option<&'a RawValue>, FormatError> {
+    if root.get_some("codecs").is_some() {
+        return Ok(None);
+    }
     let Some(attributes) = root.get_some("attributes") else {
         return Ok(None);
     };
-    let Some(list) = json::object(attributes, "an object")?.get_some("filters") else {
+    let attributes = json::object(attributes, "an object");
+    let attributes = attributes.map_err(|error| error.within("attributes"))?;
+    let Some(list) = attributes.get("filters") else {
         return Ok(None);
     };
-    let Json::Array(items) = Json::of(list)? else {
-        return Ok(None);
+    let items = match Json::of(list)? {
+        Json::Array(items) => items,
+        Json::Null => return Ok(Some(list)),
+        _ => return Ok(None),
     };
     let are_filters = items.iter().all(|item| {
         json::object(item, "").is_ok_and(|members| {

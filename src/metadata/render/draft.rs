@@ -2,6 +2,7 @@
 //! text of December 2022 with `codecs`.
 
 use super::super::document::{Edits, JsonDocument, list_of};
+use super::super::draft::hidden_filters;
 use super::super::{ArrayMetadata, splice};
 use super::edit::{change, decoding, make_little_endian};
 use super::shown::Shards;
@@ -61,7 +62,7 @@ pub(super) fn decoded(
     Ok(edits.apply(text))
 }
 
-/// Removes the filters from the attributes, except an object codec.
+/// Removes the filters from the attributes, except an object codec. An attribute `filters` of the user stays.
 fn remove_filters(
     document: &JsonDocument<'_>,
     root: &Members<'_>,
@@ -71,6 +72,9 @@ fn remove_filters(
     let Some(attributes) = root.get_some("attributes") else {
         return Ok(());
     };
+    if hidden_filters(root)?.is_none() {
+        return Ok(());
+    }
     let members = document
         .members(attributes)
         .map_err(|error| error.within("attributes"))?;

@@ -588,6 +588,25 @@ fn draft_documents_lose_codecs_and_shards() {
 }
 
 #[test]
+fn attributes_of_users_stay_in_decoded_drafts() {
+    for (filters, codecs) in [
+        (r#"["U", "B"]"#, ""),
+        ("3", ""),
+        (r#"[{"id": "delta"}]"#, r#", "codecs": []"#),
+    ] {
+        let document = |codecs: &str| {
+            format!(
+                r#"{{"attributes": {{"filters": {filters}}}, "chunk_memory_layout": "C", "data_type": "<i2"{codecs}}}"#
+            )
+        };
+        let stored = document(codecs);
+        let array = model(ZarrFormat::Draft, typestr("<i2"), &format!("[{LITTLE}]"));
+        let found = super::array(stored.as_bytes(), &array, EXPANDED).unwrap();
+        assert_eq!(text(found), document(""), "{stored}");
+    }
+}
+
+#[test]
 fn draft_objects_keep_their_codec_among_the_attributes() {
     let document = |filters: &str, rest: &str| {
         format!(

@@ -5,6 +5,7 @@ use serde_json::value::RawValue;
 use super::super::attributes::say_nothing;
 use super::super::carry::{object_of, with_member};
 use super::super::document::{Edits, JsonDocument, is_empty, quoted};
+use super::super::draft::hidden_filters;
 use super::super::{ArrayMetadata, ZarrFormat, missing, n5, splice};
 use super::source::{ChunkContent, StoredDocuments};
 use crate::error::FormatError;
@@ -29,7 +30,11 @@ pub fn of_array(
         ZarrFormat::V3 => member(source.document, &[]),
         ZarrFormat::N5 => without_members(source.document),
         // The drafts keep the filters of an array among its attributes.
-        ZarrFormat::Draft => member(source.document, &["filters"]),
+        ZarrFormat::Draft => {
+            let document = JsonDocument::parse(source.document)?;
+            let is_hidden = hidden_filters(&document.root()?)?.is_some();
+            member(source.document, if is_hidden { &["filters"] } else { &[] })
+        }
         ZarrFormat::PreV1 | ZarrFormat::V1 | ZarrFormat::V2 => {
             source.attributes.map_or(Ok(None), whole)
         }

@@ -633,6 +633,40 @@ fn what_cannot_be_expressed_is_named() {
 }
 
 #[test]
+fn filters_of_drafts_are_not_copied_with_the_attributes() {
+    let mut array = with_pipeline(&format!("[{LITTLE}]"));
+    array.zarr_format = ZarrFormat::Draft;
+    let attributes = |array: &ArrayMetadata, document: &str| {
+        let source = StoredDocuments {
+            document: document.as_bytes(),
+            attributes: None,
+        };
+        let text = array_attributes_v2(array, &source, DECODED).unwrap();
+        text.map(|text| String::from_utf8(text).unwrap())
+    };
+    assert_eq!(
+        attributes(&array, r#"{"attributes": {"filters": []}}"#),
+        None
+    );
+    assert_eq!(
+        attributes(&array, r#"{"attributes": {"filters": null}}"#),
+        None
+    );
+    let filtered = r#"{"x": 1, "attributes": {"filters": [1], "a": 1, "filters": [{"id": "x"}]}}"#;
+    assert_eq!(attributes(&array, filtered).unwrap(), r#"{"a": 1}"#);
+    // Those of a user are attributes like any other.
+    for own in [r#"{"filters": ["U", "B"]}"#, r#"{"filters": 3}"#] {
+        let document = format!(r#"{{"attributes": {own}}}"#);
+        assert_eq!(attributes(&array, &document).unwrap(), own);
+    }
+    let own = r#"{"codecs": [], "attributes": {"filters": [{"id": "x"}]}}"#;
+    assert_eq!(
+        attributes(&array, own).unwrap(),
+        r#"{"filters": [{"id": "x"}]}"#
+    );
+}
+
+#[test]
 fn attributes_and_dimension_names_go_along() {
     let mut array = with_pipeline(&format!("[{LITTLE}]"));
     let attributes = |array: &ArrayMetadata, document: &str| {
@@ -696,15 +730,6 @@ fn attributes_and_dimension_names_go_along() {
         attributes(&array, own).unwrap(),
         r#"{"_ARRAY_DIMENSIONS": [1]}"#
     );
-
-    // In a draft the filters are among the attributes, and are not copied.
-    array.zarr_format = ZarrFormat::Draft;
-    assert_eq!(
-        attributes(&array, r#"{"attributes": {"filters": []}}"#),
-        None
-    );
-    let filtered = r#"{"x": 1, "attributes": {"filters": [1], "a": 1, "filters": [2]}}"#;
-    assert_eq!(attributes(&array, filtered).unwrap(), r#"{"a": 1}"#);
 
     // An attribute that is not a list of one name for each dimension gives no dimension names.
     array.zarr_format = ZarrFormat::V2;
