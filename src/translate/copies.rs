@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Read};
 
 use crate::error::FormatError;
+use crate::metadata::attributes::say_nothing;
 use crate::metadata::carry::with_member;
 use crate::metadata::consolidated::{copies_v2, copies_v3, is_inline};
 use crate::metadata::translate::NodeDocuments;
@@ -123,6 +124,11 @@ pub(super) fn consolidated_v2(
     let attributes = attributes.map(|text| (name(DocumentName::ZAttrs), text));
     let group = (name(DocumentName::ZGroup), new.document.clone());
     let copies = attributes.into_iter().chain([group]).chain(copies);
+    // A document of attributes may be empty, and is no JSON then.
+    let says = |(name, text): &(String, Vec<u8>)| {
+        !name.ends_with(DocumentName::ZAttrs.as_str()) || !say_nothing(text)
+    };
+    let copies = copies.filter(says);
     write::consolidated_v2(&copies.collect::<Vec<_>>()).map(Some)
 }
 

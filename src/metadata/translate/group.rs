@@ -1,5 +1,6 @@
 //! Changes of the documents of a group.
 
+use super::super::attributes::say_nothing;
 use super::super::document::JsonDocument;
 use super::super::write::StoredDocuments;
 use super::super::{DocumentName, NodeMetadata, ZarrFormat, v2, v3};
@@ -27,12 +28,13 @@ pub fn group(
         document: stored.document.to_vec(),
         attributes: stored.attributes.map(<[u8]>::to_vec),
     };
-    if let Some(attributes) = attributes_of((name, written))? {
+    let attributes = stored.attributes.filter(|text| !say_nothing(text));
+    if let Some(written) = attributes_of((name, written))? {
         let own = match format {
             ZarrFormat::V3 | ZarrFormat::Draft => attributes_in(stored.document)?,
-            _ => stored.attributes.unwrap_or(EMPTY).to_vec(),
+            _ => attributes.unwrap_or(EMPTY).to_vec(),
         };
-        put_attributes(format, &mut new, (&own, &attributes))?;
+        put_attributes(format, &mut new, (&own, &written))?;
     }
     Ok(new)
 }

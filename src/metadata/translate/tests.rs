@@ -222,6 +222,16 @@ fn groups_have_attributes_only() {
     assert_eq!(write(&with("{}")).unwrap(), None);
     assert!(write(&with("[]")).is_err());
     assert!(write(ZARR_JSON).is_err());
+    for nothing in ["", " \n", "null"] {
+        let stored = StoredDocuments {
+            attributes: Some(nothing.as_bytes()),
+            ..stored
+        };
+        let text = with(r#"{"a": 1}"#);
+        let written = (DocumentName::ZarrJson, text.as_bytes());
+        let new = group(ZarrFormat::V2, &stored, written).unwrap();
+        assert_eq!(new.attributes.as_deref(), Some(&br#"{"a": 1}"#[..]));
+    }
     let stored = StoredDocuments {
         document: br#"{"zarr_format":3, "node_type": "group", "mine": {"must_understand": false}}"#,
         attributes: None,
