@@ -13,6 +13,7 @@ This needs the packages `dask[array]` and `distributed`, and `zarr-mount` on eve
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import tempfile
@@ -49,9 +50,13 @@ class MountPlugin(WorkerPlugin):
         self._use: int | None = None
 
     def setup(self, worker: Worker) -> None:
-        with self._alone():
-            if not self._is_mounted():
+        with self._alone() as lock:
+            mounted = self._mounted()
+            if mounted is None:
                 Mount(self.store, self.mountpoint, args=self._args, **self._options).leave()
+                self._note(lock, self._mounted())
+            elif mounted not in {self.store, os.path.realpath(self.store), self._noted(lock)}:
+                raise MountError(f"{mounted} is mounted at {os.path.realpath(self.mountpoint)}, and not {self.store}")
             self._use = self._open_lock("users")
             fcntl.flock(self._use, fcntl.LOCK_SH)
 
@@ -60,10 +65,11 @@ class MountPlugin(WorkerPlugin):
             return
         use, self._use = self._use, None
         try:
-            with self._alone():
+            with self._alone() as lock:
                 # It succeeds if no other worker of this machine uses the mount.
                 fcntl.flock(use, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 _run(["--unmount", self.mountpoint])
+                os.ftruncate(lock, 0)
         except BlockingIOError:
             pass
         finally:
@@ -73,32 +79,42 @@ class MountPlugin(WorkerPlugin):
         return {**self.__dict__, "_use": None}
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """No other worker of this machine mounts or unmounts here meanwhile."""
+    def _alone(self) -> Iterator[int]:
+        """No other worker of this machine mounts or unmounts here meanwhile. The file is that of `_note`."""
         lock = self._open_lock("mounting")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
+            yield lock
         finally:
             os.close(lock)
 
     def _open_lock(self, what: str) -> int:
         """A file to lock. The kernel releases the locks of a worker that was killed."""
-        name = self.mountpoint.strip("/").replace("/", "-")
+        name = hashlib.sha256(os.fsencode(os.path.realpath(self.mountpoint))).hexdigest()[:32]
         path = Path(tempfile.gettempdir(), f"zarr-mount-{os.getuid()}-{name}.{what}")
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
-    def _is_mounted(self) -> bool:
-        """Whether the store is mounted. A mount whose daemon was killed does not count: the next one replaces it."""
+    def _mounted(self) -> str | None:
+        """The name of the store that is mounted. A mount whose daemon was killed does not count: the next one replaces it."""
         point = os.path.realpath(self.mountpoint)
-        mounts = json.loads(_run(["--list", "--json"]).stdout)
-        for mount in mounts:
+        for mount in json.loads(_run(["--list", "--json"]).stdout):
             if mount["mountpoint"] == point and mount["state"] != "dead":
-                known = {self.store, os.path.realpath(self.store)}
-                if mount["store"] not in known:
-                    raise MountError(f"{mount['store']} is mounted at {point}, and not {self.store}")
-                return True
-        return False
+                return str(mount["store"])
+        return None
+
+    def _note(self, lock: int, mounted: str | None) -> None:
+        """Notes for other workers under which name the store is mounted: the program may spell it otherwise than this plugin."""
+        note = json.dumps({"store": self.store, "mounted": mounted}).encode()
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, note, 0)
+
+    def _noted(self, lock: int) -> str | None:
+        """The name under which a plugin of this store has mounted it."""
+        try:
+            note = json.loads(os.pread(lock, 1 << 20, 0))
+            return str(note["mounted"]) if note["store"] == self.store else None
+        except (ValueError, KeyError, TypeError):
+            return None
 
 
 def from_npy(client: Client, path: AnyPath, chunks: Any = "auto") -> da.Array:

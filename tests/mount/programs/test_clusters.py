@@ -63,6 +63,50 @@ def test_dask_workers_share_a_mount(store, point, environment, python):
     np.testing.assert_array_equal(result["plane"], values[3])
 
 
+TWO_WORKERS = """
+import os, sys
+from zarr_mount import MountError
+from zarr_mount.dask import MountPlugin
+
+store, other, point, again = sys.argv[1:]
+first, second = MountPlugin(store, point, files=["npy"]), MountPlugin(store, again, files=["npy"])
+first.setup(None)
+second.setup(None)
+try:
+    MountPlugin(other, point).setup(None)
+except MountError as error:
+    print("refused" if "and not" in str(error) else error)
+first.teardown(None)
+print(os.path.ismount(point))
+second.teardown(None)
+print(os.path.ismount(point))
+"""
+
+
+@pytest.mark.parametrize("options", ["", ", o='fsname=mine'"], ids=["url", "fsname"])
+def test_workers_share_a_mount_however_it_is_spelled(store, tmp_path, environment, python, options):
+    """The program lists the store under another name, and the mountpoint of the second worker has one more slash."""
+    path, _ = store
+    point = tmp_path / "a-b"
+    script = TWO_WORKERS.replace(', files=["npy"]', f', files=["npy"]{options}')
+    try:
+        told = ok(python, "-c", script, f"file://{path}", tmp_path / "other", point, f"{tmp_path}//a-b", env=environment, cwd=tmp_path)
+    finally:
+        mounting.force_away(point)
+    assert told.split() == ["refused", "True", "False"]
+
+
+def test_mountpoints_have_locks_of_their_own(environment, python):
+    script = """
+import os
+from zarr_mount.dask import MountPlugin
+locks = [MountPlugin("demo:", point)._open_lock("users") for point in ("/tmp/a-b", "/tmp/a/b", "/tmp//a-b/")]
+print(*[os.fstat(lock).st_ino for lock in locks])
+"""
+    one, other, same = ok(python, "-c", script, env=environment).split()
+    assert one == same != other
+
+
 def test_the_example_of_dask(store, point, environment, python):
     path, values = store
     told = ok(python, EXAMPLES / "dask_cluster.py", path, "t", "--mountpoint", point, env=environment, cwd=environment["TMPDIR"])
