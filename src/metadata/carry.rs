@@ -88,7 +88,7 @@ pub fn carried_in(
             continue;
         }
         let shown_value = before.get(name).copied();
-        let is_unchanged = |before| is_same_in(kind, name, (before, value));
+        let is_unchanged = |before| is_same_in(kind, name, (&shown, before), (&written, value));
         if shown_value.is_some_and(|before| is_unchanged(before).unwrap_or(false)) {
             continue;
         }
@@ -172,8 +172,8 @@ pub fn differences_in(
     one: &[u8],
     other: &[u8],
 ) -> Result<Vec<String>, FormatError> {
-    let [one, other] = [JsonDocument::parse(one)?, JsonDocument::parse(other)?];
-    let (one, other) = (one.root()?, other.root()?);
+    let [one_text, other_text] = [JsonDocument::parse(one)?, JsonDocument::parse(other)?];
+    let (one, other) = (one_text.root()?, other_text.root()?);
     let (in_one, in_other) = (by_name(&one), by_name(&other));
     let mut names = Vec::new();
     for (name, value) in one.iter() {
@@ -186,7 +186,7 @@ pub fn differences_in(
         }
         let same = in_other
             .get(name)
-            .map(|other| is_same_in(kind, name, (value, other)));
+            .map(|other| is_same_in(kind, name, (&one_text, value), (&other_text, other)));
         if !same.transpose()?.unwrap_or(false) {
             names.push(name.to_owned());
         }
@@ -220,30 +220,53 @@ const EXTENSIONS: [&str; 5] = [
     "storage_transformers",
 ];
 
-/// Whether two values of the member `name` of objects of this `kind` are the same.
+/// Whether two values of the member `name` of objects of this `kind`, each in its document, are the same.
 fn is_same_in(
     kind: ObjectKind,
     name: &str,
-    values: (&RawValue, &RawValue),
+    (one_text, one): (&JsonDocument<'_>, &RawValue),
+    (other_text, other): (&JsonDocument<'_>, &RawValue),
 ) -> Result<bool, FormatError> {
-    match kind {
-        ObjectKind::Document => is_same(name, values),
-        // No member of this name may be spelled in several ways.
-        ObjectKind::Attributes => is_same(ATTRIBUTES, values),
-    }
+    // No member of this other name may be spelled in several ways.
+    let name = if kind == ObjectKind::Document {
+        name
+    } else {
+        ATTRIBUTES
+    };
+    is_same_by(name, (one, other), |one, other| {
+        one_text.text_of(one) == other_text.text_of(other)
+    })
 }
 
 /// Whether two values of the member `name` are the same, however they are spelled: spaces, escapes and the order of
 /// members do not matter, nor whether NaN is bare or a string, but `1` and `1.0` are two values. An extension without a
 /// configuration may have an empty one, and a codec of v2 may state its defaults.
 pub(super) fn is_same(name: &str, values: (&RawValue, &RawValue)) -> Result<bool, FormatError> {
+    is_same_by(name, values, |one, other| one.get() == other.get())
+}
+
+/// Like [`is_same`]. `has_same_text` compares the texts of strings with halves of pairs of surrogates, because the values
+/// do not say which half each of them is.
+fn is_same_by(
+    name: &str,
+    values: (&RawValue, &RawValue),
+    has_same_text: impl Fn(&RawValue, &RawValue) -> bool,
+) -> Result<bool, FormatError> {
     let is_extension = EXTENSIONS.contains(&name);
     let is_codec = matches!(name, "compressor" | "filters");
     // A stack, because values may nest deeply.
     let mut left = vec![values];
     while let Some((one, other)) = left.pop() {
-        if one.get() == other.get() {
+        let has_half_pair = |value: &RawValue| value.get().contains(json::HALF_PAIR.0);
+        let is_string = |value: &RawValue| value.get().starts_with('"');
+        if one.get() == other.get() && !has_half_pair(one) {
             continue;
+        }
+        if is_string(one) && is_string(other) && (has_half_pair(one) || has_half_pair(other)) {
+            if has_same_text(one, other) {
+                continue;
+            }
+            return Ok(false);
         }
         match (Json::of(one)?, Json::of(other)?) {
             (Json::Array(one), Json::Array(other)) if one.len() == other.len() => {
@@ -318,7 +341,13 @@ fn is_same_number(one: &str, other: &str) -> bool {
     match (one.parse::<i128>(), other.parse::<i128>()) {
         (Ok(one), Ok(other)) => one == other,
         (Err(_), Err(_)) => {
-            let bits = |text: &str| text.parse::<f64>().ok().map(f64::to_bits);
+            let is_whole = |text: &str| !text.contains(['.', 'e', 'E']);
+            if is_whole(one) || is_whole(other) {
+                // Digits beyond 128 bits are those of one number only.
+                return one == other;
+            }
+            let value = |text: &str| text.parse::<f64>().ok().filter(|value| value.is_finite());
+            let bits = |text: &str| value(text).map(f64::to_bits);
             bits(one).is_some() && bits(one) == bits(other)
         }
         _ => false,
@@ -458,6 +487,18 @@ mod tests {
             (r#"{"a": Infinity}"#, r#"{"a": "-Infinity"}"#, Some("a")),
             (r#"{"a": 1}"#, r#"{"a": 1, "b": null}"#, Some("b")),
             (r#"{"a": 1, "a": 2}"#, r#"{"a": 2}"#, None),
+            (r#"{"a": "\ud800"}"#, r#"{"a":"\ud800"}"#, None),
+            (r#"{"a": "\ud800"}"#, r#"{"a": "\udfff"}"#, Some("a")),
+            (r#"{"a": ["\ud800"]}"#, r#"{"a": ["\uffff"]}"#, Some("a")),
+            (r#"{"a": ["\ud800", 1]}"#, r#"{"a":["\ud800",1]}"#, None),
+            (r#"{"a": ["\ud800", 1]}"#, r#"{"a":["b",1]}"#, Some("a")),
+            (
+                r#"{"a": ["\ud83d\ude00"]}"#,
+                r#"{"a":["\uD83D\uDE00"]}"#,
+                None,
+            ),
+            (r#"{"a": 1e400}"#, r#"{"a": 1e400}"#, None),
+            (r#"{"a": 1e400}"#, r#"{"a": 1e999}"#, Some("a")),
             (
                 r#"{"codecs": [{"name": "vlen-utf8"}]}"#,
                 r#"{"codecs": [{"name": "vlen-utf8", "configuration": {}}]}"#,
@@ -480,6 +521,15 @@ mod tests {
                 expected.into_iter().collect::<Vec<_>>(),
                 "{one} {other}"
             );
+        }
+    }
+
+    #[test]
+    fn whole_numbers_of_any_length_are_compared_exactly() {
+        let with = |last: &str| format!("{{\"a\": {}{last}}}", "9".repeat(40));
+        for (one, other, is_same) in [("1", "1", true), ("1", "2", false), ("1", "1.0", false)] {
+            let found = differences(with(one).as_bytes(), with(other).as_bytes()).unwrap();
+            assert_eq!(found.is_empty(), is_same, "{one} {other}");
         }
     }
 
