@@ -24,7 +24,7 @@ use crate::error::FormatError;
 /// The member whose members are carried one by one, because a view may hide some of them.
 pub(super) const ATTRIBUTES: &str = "attributes";
 
-/// What an object is whose members are compared. Members of a document such as `compressor` may be spelled in several
+/// The kind of an object whose members are compared. Members of a document such as `compressor` may be spelled in several
 /// ways, but attributes of the same names are values like any other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObjectKind {

@@ -286,7 +286,7 @@ mod tests {
     use crate::store::{DirStore, Key, StoreError, Symlinks};
     use crate::verify::Verification;
 
-    /// What happens when the shard is opened again after its index was read.
+    /// The outcome of opening the shard again after its index was read.
     #[derive(Debug, Clone, Copy, PartialEq)]
     enum Later {
         Nothing,

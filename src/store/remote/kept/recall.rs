@@ -344,7 +344,7 @@ pub(super) mod tests {
         Key::parse(text.as_bytes()).unwrap()
     }
 
-    /// What the server says of an object of 5 bytes.
+    /// The attributes that the server gives of an object of 5 bytes.
     pub(in super::super) fn described(path: &str, tag: &str) -> ServerMeta {
         ServerMeta {
             location: path.into(),
