@@ -3,7 +3,7 @@
 use crate::budget::Holding;
 use crate::error::Error;
 use crate::metadata::missing::MissingInV2;
-use crate::metadata::write::attributes_of_array;
+use crate::metadata::write::{StoredDocuments, attributes_of_array};
 use crate::metadata::{DocumentName, Target, ZarrFormat, write};
 use crate::view::nodes::node::{FileForm, ReadAttributes, ShownArray};
 use crate::view::options::ViewKind;
@@ -56,15 +56,7 @@ impl Tree {
             let documents = self.hierarchy.documents(&array.node)?;
             let documents = documents.ok_or(Error::Stale)?;
             *attributes = read(documents.attributes().map(|found| found.meta.version));
-            let made = write::array(
-                &array.node.metadata,
-                &documents.source(),
-                array.content,
-                target,
-            );
-            return made
-                .map(|_| ())
-                .map_err(|error| Error::in_document(&array.node.document.key, error));
+            return written(array, DocumentName::ZarrJson, target, &documents.source()).map(drop);
         }
         match (array.form, array.node.metadata.zarr_format) {
             // Every v2 or v3 document that can be decoded can be edited; those of older versions
@@ -106,15 +98,23 @@ impl Tree {
         name: DocumentName,
         target: Target,
     ) -> Result<Option<Vec<u8>>, Error> {
-        let key = &array.node.document.key;
         let documents = self.hierarchy.documents(&array.node)?;
         let documents = documents.ok_or(Error::Stale)?;
-        let source = documents.source();
-        let metadata = &array.node.metadata;
-        let text = match name {
-            DocumentName::ZAttrs => write::array_attributes_v2(metadata, &source, array.content),
-            _ => write::array(metadata, &source, array.content, target).map(Some),
-        };
-        text.map_err(|error| Error::in_document(key, error))
+        written(array, name, target, &documents.source())
     }
+}
+
+/// The document `name` of `array` in the version of `target`, made of the stored documents; `None` if it has none.
+fn written(
+    array: &ShownArray,
+    name: DocumentName,
+    target: Target,
+    source: &StoredDocuments<'_>,
+) -> Result<Option<Vec<u8>>, Error> {
+    let metadata = &array.node.metadata;
+    let text = match name {
+        DocumentName::ZAttrs => write::array_attributes_v2(metadata, source, array.content),
+        _ => write::array(metadata, source, array.content, target).map(Some),
+    };
+    text.map_err(|error| Error::in_document(&array.node.document.key, error))
 }
