@@ -96,8 +96,7 @@ impl View {
                         unshown.contains(below)
                             || self.tree.is_left_of_damaged(path, below).unwrap_or(false)
                             || array.is_some_and(|array| {
-                                array.leaves_over(below, is_directory)
-                                    || is_empty && !is_directory && array.has_shard(below)
+                                array.leaves_over(below, is_directory, is_empty)
                             })
                     })
                 })?;
@@ -206,9 +205,7 @@ impl View {
         let remove = |writer: &DirWriter| {
             let is_gone = array.is_gone(writer);
             let goes = |below: &Key, is_directory: bool| {
-                let is_left =
-                    || array.leaves_over(below, false) || is_empty && array.has_shard(below);
-                is_directory || is_gone && is_left()
+                is_directory || is_gone && array.leaves_over(below, false, is_empty)
             };
             match writer.remove_prefix_with(&key, &goes) {
                 // The view may show a directory that the store does not have.

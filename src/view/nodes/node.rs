@@ -269,8 +269,14 @@ impl ShownArray {
     }
 
     /// Whether `key` is a part that remains of an array whose document was removed, and that the view does not show: a
-    /// chunk or a shard outside of the grid, because the array had become smaller, or a directory of chunks.
-    pub(in crate::view) fn leaves_over(&self, key: &Key, is_directory: bool) -> bool {
+    /// chunk or a shard outside of the grid, because the array had become smaller, or a directory of chunks. If the array
+    /// `shows_no_inner_chunks`, each shard is such a part: its inner chunks are all outside of the grid.
+    pub(in crate::view) fn leaves_over(
+        &self,
+        key: &Key,
+        is_directory: bool,
+        shows_no_inner_chunks: bool,
+    ) -> bool {
         let Some(name) = self.node.prefix.strip(key.as_bytes()) else {
             return false;
         };
@@ -283,13 +289,7 @@ impl ShownArray {
         };
         let shown = self.chunked.layout().shown_in(&indices);
         let first = shown.map(|axes| axes.iter().map(|axis| axis.first).collect::<Dims>());
-        first.is_none_or(|first| !self.grid().contains(&first))
-    }
-
-    /// Whether `key` is that of a shard.
-    pub(in crate::view) fn has_shard(&self, key: &Key) -> bool {
-        let name = self.node.prefix.strip(key.as_bytes());
-        self.has_inner_chunks() && name.is_some_and(|name| self.stored.indices_of(name).is_some())
+        shows_no_inner_chunks || first.is_none_or(|first| !self.grid().contains(&first))
     }
 
     /// The store's directory of the stored chunks that are in the shown directory `first`.
