@@ -89,8 +89,8 @@ struct Handles {
 }
 
 impl Snapshot {
-    /// A snapshot of the current store, with one open handle. It takes over the versions that objects had when they were read through an
-    /// `earlier` snapshot of the same file.
+    /// A snapshot of the current store, with one open handle. It takes over the versions that objects had when they were
+    /// read through an `earlier` snapshot of the same file.
     pub(super) fn new(
         (generation, number): (u64, u64),
         loader: Arc<Loader>,
