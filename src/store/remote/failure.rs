@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::StatusCode;
 use object_store::client::{HttpError, HttpErrorKind};
 
-use super::connection::PRIVATE_ADDRESS;
+use super::addresses::PRIVATE_ADDRESS;
 use super::exchange::AnswerFacts;
 use super::tag::Pinned;
 use crate::store::StoreError;

@@ -5,7 +5,7 @@
 //!                                             └ no: a request
 //! client        attempts within the deadline; checks of each answer
 //! flow          permits for requests (window: how many), and memory for their answers
-//! connection    HTTP, TLS, redirects
+//! connection    HTTP, TLS; redirect: which are followed; whole_answer: names and credentials
 //! ```
 //!
 //! Callers wait, on threads of their own. All requests run on one or two threads ([`runtime`]).
@@ -18,6 +18,7 @@
 //! A prefix is a common beginning of keys. It has no attributes, and finding it costs a listing.
 
 mod absences;
+mod addresses;
 mod answer;
 mod attempts;
 mod attributes;
@@ -45,6 +46,7 @@ mod patience;
 mod proxy;
 mod ranges;
 mod reads;
+mod redirect;
 mod remembered;
 mod request;
 mod runtime;
@@ -56,6 +58,7 @@ mod tag;
 mod trust;
 mod url;
 mod web_names;
+mod whole_answer;
 mod window;
 
 use std::ops::Range;
