@@ -1,4 +1,5 @@
 """Fixtures of the tests through real mounts."""
+import gc
 import itertools
 import os
 import shutil
@@ -56,6 +57,11 @@ def is_about(item):
     """Whether the case that a test got is one that the test is about: it may be marked with a predicate on (store, view)."""
     marker = item.get_closest_marker("about")
     return marker is None or marker.kwargs["when"](*item.callspec.params["shown"])
+
+
+def pytest_collection_finish():
+    # The garbage collector would visit the objects of thousands of tests and of their modules again and again.
+    gc.freeze()
 
 
 def pytest_sessionfinish(session):
