@@ -14,7 +14,7 @@ use super::envelope::FileKind;
 use super::files::{FetchedFile, RepositoryFiles};
 use super::flat::{Flat, Malformed, Record, Records};
 use super::object_id::ObjectId;
-use super::reference::Reference;
+use super::reference::{Reference, escaped};
 use crate::store::{Cursor, Detail, Key, Object, Prefix, StoreError};
 
 /// The file of version 2 that has all branches and tags.
@@ -205,6 +205,7 @@ pub(super) fn unknown(
             0 => String::new(),
             others => format!(" and {others} more"),
         };
+        let names: Vec<_> = names.iter().map(|name| escaped(name).to_string()).collect();
         parts.push(format!("its {kind} are {}{more}", names.join(", ")));
     }
     StoreError::Unsupported(parts.join("; "))

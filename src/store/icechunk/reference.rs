@@ -4,17 +4,23 @@
 //! STORE|icechunk:                   the branch main
 //! STORE|icechunk:a/b                the node a/b of it
 //! STORE|icechunk:@branch.dev        another branch
+//! STORE|icechunk:@branch.dev%2Fx    the branch dev/x
 //! STORE|icechunk:@tag.v1/a/b        a node of a tag
 //! STORE|icechunk:@1CECHNKREP0F1RSTCMT0
 //! ```
 
 use std::fmt;
 
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
+
 use super::object_id::ObjectId;
 use crate::store::{Prefix, StoreError};
 
 /// The branch of a repository that is read unless another one is named.
 const MAIN: &str = "main";
+
+/// The characters of a name that are written as `%` and two hexadecimal digits: a `/` would begin the path of a node.
+const ESCAPED: &AsciiSet = &CONTROLS.add(b'/').add(b'%');
 
 /// The snapshot and the node of a repository that are shown as the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,8 +64,8 @@ impl IcechunkAddress {
         let (name, path) = named.split_once('/').unwrap_or((named, ""));
         let root = Prefix::parse(path.as_bytes())?;
         let reference = match name.split_once('.') {
-            Some(("branch", branch)) if !branch.is_empty() => Reference::Branch(branch.to_owned()),
-            Some(("tag", tag)) if !tag.is_empty() => Reference::Tag(tag.to_owned()),
+            Some(("branch", branch)) if !branch.is_empty() => Reference::Branch(unescaped(branch)?),
+            Some(("tag", tag)) if !tag.is_empty() => Reference::Tag(unescaped(tag)?),
             _ => Reference::Snapshot(ObjectId::parse(name).ok_or_else(|| {
                 StoreError::Unsupported(format!(
                     "@{name} names no snapshot; write @branch.NAME, @tag.NAME, or @ and the 20 characters of a \
@@ -69,6 +75,22 @@ impl IcechunkAddress {
         };
         Ok(IcechunkAddress { reference, root })
     }
+}
+
+/// The name of a branch or tag that is typed as `typed`.
+fn unescaped(typed: &str) -> Result<String, StoreError> {
+    let name = percent_decode_str(typed).decode_utf8();
+    let name = name.map_err(|_| {
+        StoreError::Unsupported(format!(
+            "{typed} is no name of a branch or tag, because it is not UTF-8"
+        ))
+    })?;
+    Ok(name.into_owned())
+}
+
+/// The `name` of a branch or tag as it is typed.
+pub(super) fn escaped(name: &str) -> impl fmt::Display {
+    utf8_percent_encode(name, ESCAPED)
 }
 
 impl fmt::Display for Reference {
@@ -85,8 +107,8 @@ impl fmt::Display for IcechunkAddress {
     /// As it is typed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.reference {
-            Reference::Branch(name) => write!(f, "@branch.{name}")?,
-            Reference::Tag(name) => write!(f, "@tag.{name}")?,
+            Reference::Branch(name) => write!(f, "@branch.{}", escaped(name))?,
+            Reference::Tag(name) => write!(f, "@tag.{}", escaped(name))?,
             Reference::Snapshot(id) => write!(f, "@{id}")?,
         }
         if self.root.is_root() {
@@ -108,6 +130,8 @@ mod tests {
             ("/a/", "@branch.main/a"),
             ("@branch.dev", "@branch.dev"),
             ("@branch.a.b/c/d", "@branch.a.b/c/d"),
+            ("@branch.a%2fb/c", "@branch.a%2Fb/c"),
+            ("@tag.50%25/c", "@tag.50%25/c"),
             ("@tag.T1/", "@tag.T1"),
             ("@1cechnkrep0f1rstcmt0/x", "@1CECHNKREP0F1RSTCMT0/x"),
         ] {
@@ -124,5 +148,19 @@ mod tests {
             assert!(problem.contains("@branch.NAME"), "{text}: {problem}");
         }
         assert!(IcechunkAddress::parse("@branch.main/a/../b").is_err());
+        assert!(IcechunkAddress::parse("@branch.%ff").is_err());
+    }
+
+    #[test]
+    fn names_may_have_slashes() {
+        for (text, name, root) in [
+            ("@branch.dev%2Fx/a/b", "dev/x", "a/b"),
+            ("@branch.50%", "50%", ""),
+            ("@branch.a%252Fb", "a%2Fb", ""),
+        ] {
+            let address = IcechunkAddress::parse(text).unwrap();
+            assert_eq!(address.reference, Reference::Branch(name.to_owned()));
+            assert_eq!(address.root, Prefix::parse(root.as_bytes()).unwrap());
+        }
     }
 }
