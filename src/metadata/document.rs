@@ -248,6 +248,14 @@ pub(crate) fn lengths(value: &RawValue) -> Result<Dims, FormatError> {
     json::each(items, json::length)
 }
 
+/// Like [`lengths`], where a length alone is a list of one: R has no other spelling for a vector of one number.
+pub(crate) fn lengths_or_one(value: &RawValue) -> Result<Dims, FormatError> {
+    match Json::of(value)? {
+        Json::Number(_) => Ok(Dims::from_elem(json::length(value)?, 1)),
+        _ => lengths(value),
+    }
+}
+
 /// Checks that member `zarr_format` is the number `expected`.
 pub(crate) fn check_format(root: &Members<'_>, expected: i128) -> Result<(), FormatError> {
     root.read("zarr_format", |value| match Json::of(value)?.integer() {

@@ -19,7 +19,9 @@ use serde_json::value::RawValue;
 
 use super::chunk_key::parse_separator;
 use super::consolidated::is_known_v2;
-use super::document::{JsonDocument, check_array_document_len, check_format, lengths, spelled};
+use super::document::{
+    JsonDocument, check_array_document_len, check_format, lengths_or_one, spelled,
+};
 use super::json::{self, Json, Members};
 use super::numcodecs::{Pipeline, Spec, frames_items, is_object_codec, nests_items};
 use super::spell::Dialect;
@@ -67,9 +69,9 @@ pub fn parse_array(text: &[u8]) -> Result<ArrayMetadata, FormatError> {
 
 /// The shapes of an array and of its chunks.
 pub(super) fn grid(root: &Members<'_>) -> Result<(Dims, Dims), FormatError> {
-    let shape = root.read("shape", lengths)?;
+    let shape = root.read("shape", lengths_or_one)?;
     let chunk_shape = root.read("chunks", |chunks| {
-        check_chunk_shape(&shape, &lengths(chunks)?)
+        check_chunk_shape(&shape, &lengths_or_one(chunks)?)
     })?;
     Ok((shape, chunk_shape))
 }

@@ -28,8 +28,8 @@ use serde_json::value::RawValue;
 use super::chunk_key::parse_separator;
 use super::codecs;
 use super::document::{
-    JsonDocument, check_array_document_len, check_attributes, check_format, check_members, lengths,
-    spelled,
+    JsonDocument, check_array_document_len, check_attributes, check_format, check_members,
+    lengths_or_one, spelled,
 };
 use super::json::{self, Extension, Json, Members};
 use super::strict_json::text_member;
@@ -125,7 +125,7 @@ fn array(root: &Members<'_>) -> Result<ArrayMetadata, FormatError> {
     check_members(root, &ARRAY_MEMBERS)?;
     check_attributes(root)?;
     check_storage_transformers(root)?;
-    let shape = root.read("shape", lengths)?;
+    let shape = root.read("shape", lengths_or_one)?;
     let (chunks, grid) = root.read("chunk_grid", |grid| chunk_grid(grid, &shape))?;
     let (chunk_keys, key_encoding) = root.read("chunk_key_encoding", chunk_key_encoding)?;
     let names = |names| dimension_names(names, shape.len());
@@ -227,7 +227,7 @@ fn chunk_grid(
     let within = |error: FormatError| error.within("configuration");
     let chunks = match grid.name.as_str() {
         "regular" => {
-            let chunk_shape = |chunks| check_chunk_shape(shape, &lengths(chunks)?);
+            let chunk_shape = |chunks| check_chunk_shape(shape, &lengths_or_one(chunks)?);
             let chunk_shape = grid.configuration.read("chunk_shape", chunk_shape);
             return Ok((ChunkLengths::equal(&chunk_shape.map_err(within)?), Ok(())));
         }

@@ -7,7 +7,7 @@ use crate::codec::{ArrayToArray, ArrayToBytes, IndexLayout, IndexLocation, Shard
 use crate::dtype::DataType;
 use crate::error::FormatError;
 use crate::grid::Dims;
-use crate::metadata::document::lengths;
+use crate::metadata::document::lengths_or_one;
 use crate::metadata::json::{self, Members};
 
 /// Refuses codecs before `sharding_indexed` that mix the elements of different inner chunks.
@@ -27,7 +27,7 @@ pub(super) fn sharding(input: &Input, configuration: &Members<'_>) -> Result<Cod
         return Err(FormatError::document("", problem));
     }
     let (chunk_shape, chunks_per_shard) = configuration.read("chunk_shape", |value| {
-        let chunk_shape = lengths(value)?;
+        let chunk_shape = lengths_or_one(value)?;
         let counts = chunks_per_shard(input, value, &chunk_shape)?;
         Ok((chunk_shape, counts))
     })?;

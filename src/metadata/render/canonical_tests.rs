@@ -97,6 +97,31 @@ fn fill_values_of_objects_are_what_readers_take() {
 }
 
 #[test]
+fn lengths_that_stand_alone_become_lists() {
+    let v2 = r#"{"zarr_format":2,"shape":6,"chunks":3,"dtype":"<i4","fill_value":0,"order":"C","filters":null,
+        "compressor":null}"#;
+    let v3 = json!({
+        "zarr_format": 3, "node_type": "array", "shape": 6, "data_type": "int32", "fill_value": 0,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": 3}},
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+        "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
+    });
+    for shown in [EXPANDED, ArrayForm::Canonical] {
+        let found = render_v2(v2, shown);
+        assert_eq!(
+            (&found["shape"], &found["chunks"]),
+            (&json!([6]), &json!([3]))
+        );
+        let found = render_v3(&v3, shown);
+        assert_eq!(found["shape"], json!([6]));
+        assert_eq!(
+            found["chunk_grid"]["configuration"]["chunk_shape"],
+            json!([3])
+        );
+    }
+}
+
+#[test]
 fn codecs_of_v2_have_the_parameters_that_all_readers_take() {
     let whole = r#"{"id":"blosc","cname":"zstd","clevel":5,"shuffle":-1,"blocksize":0}"#;
     let blosc = r#"{"id":"blosc","cname":"lz4","clevel":5,"shuffle":1,"blocksize":0}"#;

@@ -169,8 +169,8 @@ fn make_canonical(
     let lengths = [("shape", &array.shape), ("chunks", &array.chunks.longest())];
     let lengths = lengths.map(|(name, lengths)| (name, list_of(lengths)));
     for (name, canonical) in &lengths {
-        // A length may be spelled 6.0, which some readers do not take for a whole number, or a chunk length may be 0, which
-        // stands for 1.
+        // A length may be spelled 6.0, which some readers do not take for a whole number, or stand alone, without a list. A
+        // chunk length may be 0, which stands for 1.
         let is_canonical =
             |value| Ok::<_, FormatError>(list_of(&whole_lengths(value)?) == *canonical);
         if root

@@ -59,6 +59,18 @@ fn absent_members_mean_their_defaults() {
 }
 
 #[test]
+fn a_length_alone_is_a_list_of_one() {
+    for (shape, chunks) in [("6", "3"), ("[6]", "3"), ("6.0", "[3]")] {
+        let array = parse(&format!(r#""shape": {shape}, "chunks": {chunks}"#)).unwrap();
+        assert_eq!(
+            (&array.shape[..], &array.chunks.longest()[..]),
+            (&[6][..], &[3][..]),
+            "{shape} {chunks}"
+        );
+    }
+}
+
+#[test]
 fn order_f_matters_from_two_dimensions_on() {
     for (shape, is_transposed) in [("[]", false), ("[3]", false), ("[3, 3, 3]", true)] {
         let array = parse(&format!(
@@ -151,9 +163,12 @@ fn what_is_no_array_is_refused_with_its_member() {
         ),
         (r#""shape": [8.5, 4]"#, "shape[0]: found 8.5"),
         (
-            r#""shape": 8"#,
-            "shape: found 8, expected a list of lengths",
+            r#""shape": "8""#,
+            "shape: found \"8\", expected a list of lengths",
         ),
+        (r#""shape": -8"#, "shape: found -8, expected a whole number"),
+        (r#""shape": 8.5"#, "shape: found 8.5"),
+        (r#""shape": 8"#, "chunks: found 2 chunk lengths, expected 1"),
         (
             r#""chunks": [4]"#,
             "chunks: found 1 chunk lengths, expected 2",

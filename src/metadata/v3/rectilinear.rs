@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 use crate::codec::{ArrayToArray, CodecChain};
 use crate::error::FormatError;
 use crate::grid::{AxisChunks, ChunkLengths};
-use crate::metadata::document::{Edits, JsonDocument, lengths, list_of};
+use crate::metadata::document::{Edits, JsonDocument, lengths_or_one, list_of};
 use crate::metadata::json::{self, Extension, Json, Members};
 
 /// How a grid spells the lengths of a dimension.
@@ -68,7 +68,9 @@ pub fn covering(text: &[u8]) -> Result<Cow<'_, [u8]>, FormatError> {
     };
     let axes = grid.configuration.get("chunk_shapes");
     let axes = axes.and_then(|axes| json::array(axes, "a list").ok());
-    let shape = root.get("shape").and_then(|shape| lengths(shape).ok());
+    let shape = root
+        .get("shape")
+        .and_then(|shape| lengths_or_one(shape).ok());
     let mut edits = Edits::default();
     for (axis, length) in axes.iter().flatten().zip(shape.iter().flatten()) {
         // If this is not a list of lengths, the parser refuses it later.

@@ -9,12 +9,13 @@
 //! | | only a name; `type` | an object; `name` |
 //! | | members that the codec does not have, or that are `null` | none of these |
 //! | | whole numbers as floats, `5.0` | `5` |
+//! | | a `chunk_shape` of one length, `5` | `[5]` |
 //! | | `zstd` without `checksum`, `blosc` without `typesize` or `blocksize` | with all members |
 
 use serde_json::value::RawValue;
 
 use super::super::codecs;
-use super::super::document::object_text;
+use super::super::document::{lengths_or_one, list_of, object_text};
 use super::super::numcodecs;
 use super::super::strict::known_members;
 use super::super::whole_numbers::parameter;
@@ -63,6 +64,9 @@ fn of_codec(
     {
         let text = match (name, member) {
             ("transpose", "order") => order(value, rank)?,
+            ("sharding_indexed", "chunk_shape") if !value.get().starts_with('[') => {
+                list_of(&lengths_or_one(value)?)
+            }
             ("sharding_indexed", "codecs") => match chain.and_then(CodecChain::sharding) {
                 Some(inner) => of_list(&codecs::list(value)?, &inner.codecs, data_type, rank)?,
                 None => value.get().to_owned(),

@@ -267,6 +267,39 @@ fn what_is_no_array_is_refused_with_its_member() {
 }
 
 #[test]
+fn a_length_alone_is_a_list_of_one() {
+    let bytes = r#"{"name": "bytes", "configuration": {"endian": "little"}}"#;
+    let members = |shape: &str, chunks: &str| {
+        parse_with(&format!(
+            r#""shape": {shape}, "chunk_grid": {{"name": "regular", "configuration": {{"chunk_shape": {chunks}}}}},
+            "codecs": [{{"name": "sharding_indexed", "configuration": {{"chunk_shape": 32, "codecs": [{bytes}],
+            "index_codecs": [{bytes}]}}}}]"#
+        ))
+    };
+    let array = members("192", "64").unwrap();
+    assert_eq!(
+        (&array.shape[..], &array.chunks.longest()[..]),
+        (&[192][..], &[64][..])
+    );
+    assert_eq!(array.inner_chunk_shape().as_deref(), Some(&[32][..]));
+    let pipeline = array.decoding.unwrap().pipeline;
+    assert!(pipeline.contains(r#""chunk_shape":[32],"#), "{pipeline}");
+    for (shape, chunks, message) in [
+        ("-192", "64", "shape: found -192"),
+        ("192.5", "64", "shape: found 192.5"),
+        (
+            "192",
+            "-64",
+            "chunk_grid.configuration.chunk_shape: found -64",
+        ),
+        ("192", "\"64\"", "expected a list of lengths"),
+    ] {
+        let error = members(shape, chunks).unwrap_err().to_string();
+        assert!(error.contains(message), "{error}");
+    }
+}
+
+#[test]
 fn every_required_member_is_required() {
     for name in [
         "zarr_format",
