@@ -240,7 +240,7 @@ fn is_same_in(
 
 /// Whether two values of the member `name` are the same, however they are spelled: spaces, escapes and the order of
 /// members do not matter, nor whether NaN is bare or a string, but `1` and `1.0` are two values. An extension without a
-/// configuration may have an empty one, and a codec of v2 may state its defaults.
+/// configuration may have an empty one, and a codec of v2 may state its defaults, and spell a number as text.
 pub(super) fn is_same(name: &str, values: (&RawValue, &RawValue)) -> Result<bool, FormatError> {
     is_same_by(name, values, |one, other| one.get() == other.get())
 }
@@ -297,6 +297,10 @@ fn is_same_by(
                 );
             }
             (Json::String(one), Json::String(other)) if one == other => {}
+            // NetCDF-C spells the number as this string.
+            (Json::String(text), Json::Number(number))
+            | (Json::Number(number), Json::String(text))
+                if is_codec && text == number => {}
             // A view shows the number as this string.
             (Json::String(text), Json::NonFinite(value))
             | (Json::NonFinite(value), Json::String(text))
@@ -379,6 +383,16 @@ mod tests {
             (
                 r#"{"id": "zstd", "level": 0}"#,
                 r#"{"id": "zstd", "level": 1}"#,
+                false,
+            ),
+            (
+                r#"{"id": "zlib", "level": 5}"#,
+                r#"{"id": "zlib", "level": "5"}"#,
+                true,
+            ),
+            (
+                r#"{"id": "zlib", "level": "4"}"#,
+                r#"{"id": "zlib", "level": 5}"#,
                 false,
             ),
         ] {

@@ -24,7 +24,7 @@ use configuration::{is_at_end, of_numcodecs};
 use super::codecs::{self, Numcodec};
 use super::document::object_text;
 use super::json::{self, Members};
-use super::whole_numbers::parameter;
+use super::whole_numbers::{numcodecs_parameter, parameter};
 use crate::codec::CodecChain;
 use crate::dtype::{ByteOrder, DataType};
 use crate::error::FormatError;
@@ -69,6 +69,12 @@ impl<'a> Spec<'a> {
             id,
             config,
         })
+    }
+
+    /// The text of the parameters, in which whole numbers are spelled as such.
+    fn plain_config(&self) -> String {
+        let members = self.config.iter();
+        object_text(members.map(|(name, value)| (name, numcodecs_parameter(name, value))))
     }
 
     /// The data type that `member` of the configuration spells, and its byte order.
@@ -187,6 +193,13 @@ impl Pipeline {
 
     /// Adds any other codec of numcodecs.
     pub(super) fn add_spec(&mut self, spec: &Spec<'_>) -> Result<(), FormatError> {
+        let config = spec.plain_config();
+        let spec = &Spec {
+            place: spec.place.clone(),
+            what: spec.what,
+            id: spec.id.clone(),
+            config: json::object(codecs::parse(&config)?, "an object")?,
+        };
         match spec.id.as_str() {
             "delta" | "fixedscaleoffset" | "quantize" => {
                 self.array_filter(spec, &["astype", "dtype"])

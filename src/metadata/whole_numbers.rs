@@ -1,4 +1,4 @@
-//! Whole numbers that documents spell as floats: `5.0` for `5`.
+//! Whole numbers that documents spell as floats, `5.0` for `5`, or as text.
 //!
 //! A program that computes a level or a length may write it so. Strict readers take no float for a whole
 //! number, so documents that are edited or made have none.
@@ -38,6 +38,18 @@ pub(super) fn parameter<'a>(name: &str, value: &'a RawValue) -> Cow<'a, str> {
     Cow::Owned(edited)
 }
 
+/// Like [`parameter`], for a codec of numcodecs in a document older than v3, where NetCDF-C spells whole numbers as text:
+/// `"5"`.
+pub(super) fn numcodecs_parameter<'a>(name: &str, value: &'a RawValue) -> Cow<'a, str> {
+    let text = value.get().strip_prefix('"');
+    let digits = text.and_then(|text| text.strip_suffix('"'));
+    let whole = digits.and_then(|digits| digits.parse::<i128>().ok());
+    match whole.filter(|_| !REAL.contains(&name)) {
+        Some(whole) => Cow::Owned(whole.to_string()),
+        None => parameter(name, value),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -61,6 +73,22 @@ mod tests {
         ] {
             let value: &RawValue = serde_json::from_str(text).unwrap();
             assert_eq!(parameter(name, value), whole, "{name} {text}");
+        }
+    }
+    #[test]
+    fn texts_of_whole_numbers_become_numbers_for_numcodecs() {
+        for (name, text, whole) in [
+            ("level", "\"5\"", "5"),
+            ("level", "\"-1\"", "-1"),
+            ("level", "5.0", "5"),
+            ("level", "\"5.5\"", "\"5.5\""),
+            ("cname", "\"lz4\"", "\"lz4\""),
+            ("cname", "\"\"", "\"\""),
+            ("labels", "[\"1\"]", "[\"1\"]"),
+            ("offset", "\"10\"", "\"10\""),
+        ] {
+            let value: &RawValue = serde_json::from_str(text).unwrap();
+            assert_eq!(numcodecs_parameter(name, value), whole, "{name} {text}");
         }
     }
 }

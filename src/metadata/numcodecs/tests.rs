@@ -67,6 +67,15 @@ fn every_codec_has_its_name_and_place() {
                 + r#",{"name":"numcodecs.shuffle","configuration":{"elementsize":8}}"#
                 + r#",{"name":"numcodecs.gzip","configuration":{"level":9}}"#,
         ),
+        // NetCDF-C.
+        (
+            "<i4",
+            r#"[{"id":"shuffle","elementsize":"8"},{"id":"zstd","level":"5"},{"id":"zlib","level":"5"}]"#,
+            LITTLE.to_owned()
+                + r#",{"name":"numcodecs.shuffle","configuration":{"elementsize":8}}"#
+                + r#",{"name":"zstd","configuration":{"level":5,"checksum":false}}"#
+                + r#",{"name":"numcodecs.zlib","configuration":{"level":5}}"#,
+        ),
         (
             "<i4",
             r#"[{"id":"crc32c"},{"id":"crc32c","location":"start"},{"id":"zstd","level":-3,"checksum":true}]"#,
@@ -108,6 +117,7 @@ fn blosc_is_spelled_as_in_v3() {
         ("<i4", r#""shuffle":-1"#, "shuffle", 4),
         ("|u1", r#""shuffle":-1"#, "bitshuffle", 1),
         ("|S300", r#""cname":"lz4""#, "shuffle", 1),
+        ("<i4", r#""shuffle":"2","clevel":"5","blocksize":"0""#, "bitshuffle", 4),
         // The words of GDAL.
         ("<i4", r#""shuffle":"NONE""#, "noshuffle", 4),
         ("<i4", r#""shuffle":"BYTE""#, "shuffle", 4),

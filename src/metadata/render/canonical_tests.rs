@@ -132,6 +132,14 @@ fn codecs_of_v2_have_the_parameters_that_all_readers_take() {
             [json!(null), json!({"id": "zlib", "level": 1})],
         ),
         (
+            r#"[{"id":"shuffle","elementsize":"4"}]"#,
+            r#"{"id":"zlib","level":"1"}"#,
+            [
+                json!([{"id": "shuffle", "elementsize": 4}]),
+                json!({"id": "zlib", "level": 1}),
+            ],
+        ),
+        (
             "null",
             r#"{"id":"zlib","level":1,"more":2}"#,
             [json!(null), json!({"id": "zlib", "level": 1})],

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::super::document::{Edits, JsonDocument, list_of, quoted};
 use super::super::json::{self, Json, Members};
-use super::super::whole_numbers::parameter;
+use super::super::whole_numbers::numcodecs_parameter;
 use super::super::write::V2Codecs;
 use super::super::{ArrayMetadata, codecs, strict};
 use super::edit::{change, decoding, make_little_endian};
@@ -125,7 +125,7 @@ fn is_plain(codec: &RawValue) -> bool {
         "zstd" | "gzip" | "zlib" | "bz2" => &["level"],
         _ => &[],
     };
-    let is_whole = |(name, value): (&str, &RawValue)| parameter(name, value) == value.get();
+    let is_whole = |(name, value): (&str, &RawValue)| numcodecs_parameter(name, value) == value.get();
     // Neither older releases of numcodecs nor tensorstore know these.
     let is_recent = |name: &str| {
         matches!(
