@@ -284,8 +284,8 @@ impl Hierarchy {
     }
 }
 
-/// The text of the document at `key`. Attributes of v2 that are empty or `null` count as `{}`: some
-/// programs leave such a file when they have no attributes to write.
+/// The text of the document at `key`. Attributes of v2 that say nothing count as `{}`: some programs leave
+/// such a file when they have no attributes to write.
 fn without_nothing(key: &Key, text: Vec<u8>) -> Vec<u8> {
     let is_attributes = DocumentName::of(key.name()) == Some(DocumentName::ZAttrs);
     if is_attributes && say_nothing(&text) {

@@ -13,6 +13,7 @@ use std::ops::Range;
 
 use serde_json::value::RawValue;
 
+use super::attributes::say_nothing;
 use super::json::{self, Json, Members};
 use crate::error::FormatError;
 use crate::grid::Dims;
@@ -297,9 +298,15 @@ pub(crate) fn check_members(root: &Members<'_>, known: &[&str]) -> Result<(), Fo
     Ok(())
 }
 
-/// Checks that member `attributes` is an object, where there is one.
+/// The member `attributes`; `None` also when it says nothing.
+pub(crate) fn attributes_in<'a>(root: &Members<'a>) -> Option<&'a RawValue> {
+    let attributes = root.get("attributes");
+    attributes.filter(|value| !say_nothing(value.get().as_bytes()))
+}
+
+/// Checks that member `attributes` is an object, where it says something.
 pub(crate) fn check_attributes(root: &Members<'_>) -> Result<(), FormatError> {
-    match root.get_some("attributes") {
+    match attributes_in(root) {
         Some(value) if !value.get().starts_with('{') => {
             Err(json::mismatch(value, "an object").within("attributes"))
         }

@@ -65,6 +65,16 @@ pub fn check_array(
     Ok(())
 }
 
+/// Refuses `written`, the new document of a node of v3, if it has a list in place of attributes.
+///
+/// # Errors
+/// One that names the member.
+pub fn check_attributes_v3(written: &[u8]) -> Result<(), FormatError> {
+    let document = JsonDocument::parse(written)?;
+    let attributes = document.root()?.read_some("attributes", check_attributes);
+    attributes.map(drop)
+}
+
 fn check_member_v2(
     metadata: &ArrayMetadata,
     name: &str,
@@ -129,9 +139,18 @@ pub(super) fn check_member_v3(
             }
         }
         "fill_value" => check_fill_value(metadata, value),
+        "attributes" => check_attributes(value),
         "codecs" => check_codecs(metadata, value),
         _ => Ok(()),
     }
+}
+
+/// Refuses a list in place of attributes.
+fn check_attributes(value: &RawValue) -> Result<(), FormatError> {
+    if value.get().starts_with('[') {
+        return Err(json::mismatch(value, "an object"));
+    }
+    Ok(())
 }
 
 /// Refuses a number that is spelled as a float.
@@ -383,6 +402,12 @@ mod tests {
                 "fill_value",
             ),
             (V3, "[8]", "[8.0]", "shape[0]"),
+            (
+                V3,
+                r#""shape""#,
+                r#""attributes": [], "shape""#,
+                "attributes",
+            ),
             (
                 V3,
                 r#""chunk_shape": [4]"#,

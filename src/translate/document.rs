@@ -185,7 +185,10 @@ pub(crate) fn parse_new(
     written: &[u8],
 ) -> Result<NodeMetadata, FormatError> {
     match name {
-        Some(DocumentName::ZarrJson) => v3::parse(written),
+        Some(DocumentName::ZarrJson) => {
+            strict::check_attributes_v3(written)?;
+            v3::parse(written)
+        }
         Some(DocumentName::ZArray) => {
             v2::parse_array(written).map(|array| NodeMetadata::Array(Box::new(array)))
         }

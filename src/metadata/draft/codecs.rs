@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use super::super::document::{lengths, spelled};
+use super::super::document::{attributes_in, lengths, spelled};
 use super::super::numcodecs::{self, Pipeline, Spec};
 use super::super::v2::{self, MemoryOrder};
 use super::layout::Generation;
@@ -49,7 +49,7 @@ pub(in crate::metadata) fn hidden_filters<'a>(
     if root.get_some("codecs").is_some() {
         return Ok(None);
     }
-    let Some(attributes) = root.get_some("attributes") else {
+    let Some(attributes) = attributes_in(root) else {
         return Ok(None);
     };
     let attributes = json::object(attributes, "an object");

@@ -122,6 +122,25 @@ fn lengths_that_stand_alone_become_lists() {
 }
 
 #[test]
+fn attributes_that_say_nothing_become_an_empty_object() {
+    for nothing in [json!(null), json!([])] {
+        let document = json!({
+            "zarr_format": 3, "node_type": "array", "shape": [6], "data_type": "int8", "fill_value": 0,
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [3]}},
+            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+            "codecs": [{"name": "bytes"}], "attributes": nothing,
+        });
+        for shown in [EXPANDED, ArrayForm::Canonical] {
+            assert_eq!(render_v3(&document, shown)["attributes"], json!({}));
+        }
+        let group = json!({"zarr_format": 3, "node_type": "group", "attributes": nothing});
+        let text = group_v3(group.to_string().as_bytes()).unwrap();
+        let found: Value = serde_json::from_slice(&text).unwrap();
+        assert_eq!(found["attributes"], json!({}));
+    }
+}
+
+#[test]
 fn codecs_of_v2_have_the_parameters_that_all_readers_take() {
     let whole = r#"{"id":"blosc","cname":"zstd","clevel":5,"shuffle":-1,"blocksize":0}"#;
     let blosc = r#"{"id":"blosc","cname":"lz4","clevel":5,"shuffle":1,"blocksize":0}"#;

@@ -1,7 +1,7 @@
 //! Edits documents of the v3 drafts: those of 2020 to 2022 with a `compressor`, and those of the
 //! text of December 2022 with `codecs`.
 
-use super::super::document::{Edits, JsonDocument, list_of};
+use super::super::document::{Edits, JsonDocument, attributes_in, list_of};
 use super::super::draft::hidden_filters;
 use super::super::{ArrayMetadata, splice};
 use super::edit::{change, decoding, make_little_endian};
@@ -69,7 +69,7 @@ fn remove_filters(
     are_objects: bool,
     edits: &mut Edits,
 ) -> Result<(), FormatError> {
-    let Some(attributes) = root.get_some("attributes") else {
+    let Some(attributes) = attributes_in(root) else {
         return Ok(());
     };
     if hidden_filters(root)?.is_none() {

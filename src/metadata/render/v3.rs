@@ -6,7 +6,7 @@
 use serde_json::value::RawValue;
 
 use super::super::carry::is_same;
-use super::super::document::{Edits, JsonDocument, list_of, object_text, quoted};
+use super::super::document::{Edits, JsonDocument, attributes_in, list_of, object_text, quoted};
 use super::super::whole_numbers::parameter;
 use super::super::write::{chunk_grid, key_encoding};
 use super::super::{ArrayMetadata, codecs, numcodecs, splice, strict, unshard};
@@ -119,7 +119,7 @@ pub(super) fn group(text: &[u8]) -> Result<Vec<u8>, FormatError> {
     if root.get("zarr_format").map(RawValue::get) != Some("3") {
         changes.push(("zarr_format", "3", false));
     }
-    if root.get("attributes").map(RawValue::get) == Some("null") {
+    if root.get("attributes").is_some() && attributes_in(&root).is_none() {
         changes.push(("attributes", "{}", false));
     }
     change(&document, &root, &changes, &mut edits)?;
@@ -178,7 +178,7 @@ fn make_canonical(
     if let Some(canonical) = fill_value.transpose()?.flatten() {
         changes.push(("fill_value", canonical));
     }
-    if root.get("attributes").map(RawValue::get) == Some("null") {
+    if root.get("attributes").is_some() && attributes_in(&root).is_none() {
         changes.push(("attributes", "{}".to_owned()));
     }
     let changes: Vec<_> = changes

@@ -8,7 +8,7 @@ use super::super::carry::{ObjectKind, carried_in, differences_in};
 use super::super::document::{is_empty, list_of};
 use super::super::missing::{self, FILL_VALUE, MISSING_VALUE, MissingInV2};
 use super::super::write::{self, StoredDocuments};
-use super::super::{ArrayMetadata, DocumentName, ZarrFormat, carry, render, v3};
+use super::super::{ArrayMetadata, DocumentName, ZarrFormat, carry, render, strict, v3};
 use super::texts::{
     ARRAY_DIMENSIONS, EMPTY, attributes_in, check_known, check_same_chunks, dimension_names_in,
     list_of_names, member_text, parse_array,
@@ -122,6 +122,7 @@ fn of_document(
     }
     let more = ["attributes", "dimension_names", "storage_transformers"];
     check_known(&shown, written, &more)?;
+    strict::check_attributes_v3(written)?;
     let before = parse_array(name, &shown)?;
     let mut attributes = attributes_in(written)?;
     let shown_attributes = attributes_in(&shown)?;

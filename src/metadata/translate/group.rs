@@ -3,7 +3,7 @@
 use super::super::attributes::say_nothing;
 use super::super::document::JsonDocument;
 use super::super::write::StoredDocuments;
-use super::super::{DocumentName, NodeMetadata, ZarrFormat, v2, v3};
+use super::super::{DocumentName, NodeMetadata, ZarrFormat, strict, v2, v3};
 use super::NodeDocuments;
 use super::array::put_attributes;
 use super::texts::{EMPTY, attributes_in, check_known};
@@ -61,6 +61,7 @@ pub fn attributes_of(
                 "consolidated_metadata",
             ];
             check_known(EMPTY, written, &known)?;
+            strict::check_attributes_v3(written)?;
             attributes_in(written).map(Some)
         }
         DocumentName::ZAttrs => {

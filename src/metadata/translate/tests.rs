@@ -222,7 +222,7 @@ fn groups_have_attributes_only() {
     assert_eq!(write(&with("{}")).unwrap(), None);
     assert!(write(&with("[]")).is_err());
     assert!(write(ZARR_JSON).is_err());
-    for nothing in ["", " \n", "null"] {
+    for nothing in ["", " \n", "null", "[]"] {
         let stored = StoredDocuments {
             attributes: Some(nothing.as_bytes()),
             ..stored
@@ -232,6 +232,13 @@ fn groups_have_attributes_only() {
         let new = group(ZarrFormat::V2, &stored, written).unwrap();
         assert_eq!(new.attributes.as_deref(), Some(&br#"{"a": 1}"#[..]));
     }
+    let stored = StoredDocuments {
+        document: br#"{"zarr_format":3, "node_type": "group", "attributes": []}"#,
+        attributes: None,
+    };
+    let written = (DocumentName::ZAttrs, &br#"{"a": 1}"#[..]);
+    let new = group(ZarrFormat::V3, &stored, written).unwrap();
+    assert!(new.document.ends_with(br#""attributes": {"a": 1}}"#));
     let stored = StoredDocuments {
         document: br#"{"zarr_format":3, "node_type": "group", "mine": {"must_understand": false}}"#,
         attributes: None,

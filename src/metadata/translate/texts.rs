@@ -1,6 +1,6 @@
 //! Parts of documents as texts.
 
-use super::super::document::{JsonDocument, quoted};
+use super::super::document::{self, JsonDocument, quoted};
 use super::super::json::{self, Json};
 use super::super::{ArrayMetadata, DocumentName, NodeMetadata, carry, strict, v2, v3};
 use crate::error::FormatError;
@@ -18,7 +18,7 @@ pub(super) const EMPTY: &[u8] = b"{}";
 pub fn attributes_in(text: &[u8]) -> Result<Vec<u8>, FormatError> {
     let document = JsonDocument::parse(text)?;
     let found = document.root()?;
-    let Some(attributes) = found.get_some("attributes") else {
+    let Some(attributes) = document::attributes_in(&found) else {
         return Ok(EMPTY.to_vec());
     };
     json::object(attributes, "an object").map_err(|error| error.within("attributes"))?;

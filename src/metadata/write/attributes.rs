@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 
 use super::super::attributes::say_nothing;
 use super::super::carry::{object_of, with_member};
-use super::super::document::{Edits, JsonDocument, is_empty, quoted};
+use super::super::document::{Edits, JsonDocument, attributes_in, is_empty, quoted};
 use super::super::draft::hidden_filters;
 use super::super::{ArrayMetadata, ZarrFormat, missing, n5, splice};
 use super::source::{ChunkContent, StoredDocuments};
@@ -61,7 +61,7 @@ pub(super) fn whole(text: &[u8]) -> Result<Option<Vec<u8>>, FormatError> {
 pub(super) fn member(text: &[u8], without: &[&str]) -> Result<Option<Vec<u8>>, FormatError> {
     let document = JsonDocument::parse(text)?;
     let root = document.root()?;
-    match root.get_some("attributes") {
+    match attributes_in(&root) {
         Some(value) => object_text(&document, value, without),
         None => Ok(None),
     }

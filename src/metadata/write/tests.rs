@@ -652,6 +652,7 @@ fn filters_of_drafts_are_not_copied_with_the_attributes() {
         attributes(&array, r#"{"attributes": {"filters": null}}"#),
         None
     );
+    assert_eq!(attributes(&array, r#"{"attributes": []}"#), None);
     let filtered = r#"{"x": 1, "attributes": {"filters": [1], "a": 1, "filters": [{"id": "x"}]}}"#;
     assert_eq!(attributes(&array, filtered).unwrap(), r#"{"a": 1}"#);
     // Those of a user are attributes like any other.

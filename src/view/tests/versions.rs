@@ -604,7 +604,7 @@ fn an_array_is_shown_once_its_attributes_are_mended() {
     let fixture = mount(&objects, ViewKind::Chunks, Some(Target::V3));
     for (attributes, is_usable) in [
         (None, false),
-        (Some(&b"[]"[..]), false),
+        (Some(&b"[1]"[..]), false),
         (Some(br#"{"units": "m"}"#), true),
     ] {
         if let Some(attributes) = attributes {

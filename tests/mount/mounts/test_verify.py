@@ -292,7 +292,7 @@ def test_objects_of_no_node_are_reported(store):
     assert "note: notes/deep: keys, such as notes/deep/f, and no document" in done.stdout and "note: notes: " not in done.stdout
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"a": 1'])
+@pytest.mark.parametrize("text", ["{", "[1]", '{"a": 1'])
 def test_damaged_attributes_of_v2_are_reported(tmp_path, text):
     """In v2, attributes have their own documents, which no chunk needs."""
     group = zarr.create_group(tmp_path / "s", zarr_format=2, attributes={"title": "t"})

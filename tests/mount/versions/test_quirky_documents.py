@@ -46,6 +46,7 @@ V3 = {
     "lengths as floats": member("shape", [6.0, 8.0]),
     "parameter that the codec lacks": lambda document: document["codecs"][0]["configuration"].update(more=1),
     "members that are null": both(member("dimension_names", None), member("attributes", None)),
+    "attributes as an empty list": member("attributes", []),
     "null configuration": member("chunk_key_encoding", {"name": "default", "configuration": None}),
     "rectilinear grid of equal chunks": member("chunk_grid", {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [3.0, [[4, 2]]]}}),
 }
@@ -132,11 +133,12 @@ def test_fill_values_of_v2(mount, tmp_path, arguments):
             tensorstore.open(spec).result().read().result()
 
 
-def test_attributes_that_are_null_are_none(mount, tmp_path):
+@pytest.mark.parametrize("nothing", ["null", "[]"])
+def test_attributes_that_say_nothing_are_none(mount, tmp_path, nothing):
     group = zarr.open_group(str(tmp_path / "s"), mode="w", zarr_format=2)
     group.create_array("t", shape=VALUES.shape, chunks=(3, 4), dtype="i4", fill_value=0)[...] = VALUES
     for name in (".zattrs", "t/.zattrs"):
-        (tmp_path / "s" / name).write_text("null")
+        (tmp_path / "s" / name).write_text(nothing)
     for arguments in SHOWN:
         made = mount(tmp_path / "s", *arguments)
         assert not list(made.path.rglob("ERROR.txt"))
