@@ -233,7 +233,9 @@ impl BytesToBytes {
             BytesToBytes::Lz4Blocks => lz4_blocks::undo(encoded, out),
             BytesToBytes::Bz2 { .. } => bz2::undo(encoded, out),
             BytesToBytes::Lzma(lzma, _) => lzma.undo(encoded, out),
-            BytesToBytes::Shuffle { element_size } => shuffle::undo(*element_size, encoded, out),
+            BytesToBytes::Shuffle { element_size } => {
+                Ok(shuffle::undo(*element_size, encoded, out))
+            }
             BytesToBytes::Base64 => base64::undo(encoded, out),
             BytesToBytes::Checksum(checksum) => Ok(copy(checksum.verified(encoded)?, out)),
             BytesToBytes::Conditional {

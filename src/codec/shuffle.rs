@@ -10,51 +10,48 @@
 //! 0a 00 00 00  0b 00 00 00    decoded: two elements of 4 bytes
 //! 0a 0b  00 00  00 00  00 00  encoded: four planes of 2 bytes
 //! ```
+//!
+//! Bytes behind the last whole element stay where they are. HDF5 has such chunks where the checksum `fletcher32` comes
+//! before the shuffle; numcodecs makes none.
 
 use super::{decoded::Decoded, unshuffle::unshuffle_bytes};
 use crate::{buffers::zeroed, error::FormatError};
 
 /// Decodes into the beginning of `out`. Elements of no more than one byte stay as they are.
-///
-/// # Errors
-/// The length is not a whole number of elements.
-pub(super) fn undo(
-    element_size: usize,
-    encoded: &[u8],
-    out: &mut [u8],
-) -> Result<Decoded, FormatError> {
+pub(super) fn undo(element_size: usize, encoded: &[u8], out: &mut [u8]) -> Decoded {
     let length = encoded.len();
     let Some(out) = out.get_mut(..length) else {
-        return Ok(Decoded::Overflow);
+        return Decoded::Overflow;
     };
-    check_length(element_size, length)?;
     unshuffle_bytes(element_size, encoded, out);
-    Ok(Decoded::Whole(length))
+    Decoded::Whole(length)
 }
 
 /// Encodes `bytes`, which are of the same length. Elements of no more than one byte stay as they are.
 ///
 /// # Errors
-/// The length is not a whole number of elements, or no memory.
+/// No memory.
 pub(super) fn encode(element_size: usize, bytes: &[u8]) -> Result<Vec<u8>, FormatError> {
-    check_length(element_size, bytes.len())?;
     let mut out = zeroed(bytes.len())?;
     shuffle_bytes(element_size, bytes, &mut out);
     Ok(out)
 }
 
-/// Puts the bytes of whole elements of `size` into planes.
-fn shuffle_bytes(size: usize, elements: &[u8], out: &mut [u8]) {
+/// Puts the bytes of whole elements of `size` into planes. Both buffers have one length.
+fn shuffle_bytes(size: usize, bytes: &[u8], out: &mut [u8]) {
     /// The number of bytes of elements that are taken apart at a time, so that they stay in the
     /// processor's first-level cache.
     const BLOCK: usize = 8 << 10;
-    let count = elements.len().checked_div(size).unwrap_or(0);
+    let count = bytes.len().checked_div(size).unwrap_or(0);
     if size <= 1 || count == 0 {
-        return out.copy_from_slice(elements);
+        return out.copy_from_slice(bytes);
     }
+    let (elements, left_over) = bytes.split_at(count * size);
+    let (planes, end) = out.split_at_mut(count * size);
+    end.copy_from_slice(left_over);
     let block_count = (BLOCK / size).max(1);
     for (i, block) in elements.chunks(block_count * size).enumerate() {
-        for (j, plane) in out.chunks_exact_mut(count).enumerate() {
+        for (j, plane) in planes.chunks_exact_mut(count).enumerate() {
             let targets = plane.get_mut(i * block_count..).unwrap_or_default();
             let bytes = block.get(j..).unwrap_or_default().iter().step_by(size);
             for (to, from) in targets.iter_mut().zip(bytes) {
@@ -64,21 +61,13 @@ fn shuffle_bytes(size: usize, elements: &[u8], out: &mut [u8]) {
     }
 }
 
-fn check_length(element_size: usize, length: usize) -> Result<(), FormatError> {
-    if element_size > 1 && !length.is_multiple_of(element_size) {
-        let problem = format!("{length} bytes, expected a multiple of {element_size}");
-        return Err(FormatError::encoded("shuffle", problem));
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn unshuffled(element_size: usize, encoded: &[u8]) -> Vec<u8> {
         let mut out = vec![0xee; encoded.len() + 1];
-        let undone = undo(element_size, encoded, &mut out).unwrap();
+        let undone = undo(element_size, encoded, &mut out);
         assert_eq!(undone, Decoded::Whole(encoded.len()));
         assert_eq!(out.pop(), Some(0xee), "the byte after");
         out
@@ -118,8 +107,24 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_checked() {
-        assert!(undo(4, &[0; 7], &mut [0; 8]).is_err());
-        assert_eq!(undo(4, &[0; 8], &mut [0; 7]).unwrap(), Decoded::Overflow);
+    fn bytes_behind_the_elements_stay_where_they_are() {
+        for (element_size, decoded, encoded) in [
+            (4, &b"abcdABCDxyz"[..], &b"aAbBcCdDxyz"[..]),
+            // HDF5 made this chunk of two elements and their checksum.
+            (
+                8,
+                b"abcdefghABCDEFGH\xaa\xa2\xec\xc8",
+                b"aAbBcCdDeEfFgGhH\xaa\xa2\xec\xc8",
+            ),
+            (8, b"abcdefg", b"abcdefg"),
+        ] {
+            assert_eq!(unshuffled(element_size, encoded), decoded);
+            assert_eq!(encode(element_size, decoded).unwrap(), encoded);
+        }
+    }
+
+    #[test]
+    fn the_buffer_may_be_too_short() {
+        assert_eq!(undo(4, &[0; 8], &mut [0; 7]), Decoded::Overflow);
     }
 }

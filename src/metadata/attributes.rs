@@ -256,7 +256,9 @@ pub fn check_len(bytes: usize) -> Result<(), FormatError> {
 /// makes no attributes; or it is an empty list, which R has in place of an empty object.
 pub fn say_nothing(text: &[u8]) -> bool {
     let text = text.trim_ascii();
-    let inside = text.strip_prefix(b"[").and_then(|text| text.strip_suffix(b"]"));
+    let inside = text
+        .strip_prefix(b"[")
+        .and_then(|text| text.strip_suffix(b"]"));
     matches!(text, b"" | b"null") || inside.is_some_and(|inside| inside.trim_ascii().is_empty())
 }
 

@@ -117,7 +117,12 @@ fn blosc_is_spelled_as_in_v3() {
         ("<i4", r#""shuffle":-1"#, "shuffle", 4),
         ("|u1", r#""shuffle":-1"#, "bitshuffle", 1),
         ("|S300", r#""cname":"lz4""#, "shuffle", 1),
-        ("<i4", r#""shuffle":"2","clevel":"5","blocksize":"0""#, "bitshuffle", 4),
+        (
+            "<i4",
+            r#""shuffle":"2","clevel":"5","blocksize":"0""#,
+            "bitshuffle",
+            4,
+        ),
         // The words of GDAL.
         ("<i4", r#""shuffle":"NONE""#, "noshuffle", 4),
         ("<i4", r#""shuffle":"BYTE""#, "shuffle", 4),

@@ -125,7 +125,8 @@ fn is_plain(codec: &RawValue) -> bool {
         "zstd" | "gzip" | "zlib" | "bz2" => &["level"],
         _ => &[],
     };
-    let is_whole = |(name, value): (&str, &RawValue)| numcodecs_parameter(name, value) == value.get();
+    let is_whole =
+        |(name, value): (&str, &RawValue)| numcodecs_parameter(name, value) == value.get();
     // Neither older releases of numcodecs nor tensorstore know these.
     let is_recent = |name: &str| {
         matches!(
