@@ -268,13 +268,21 @@ pub(crate) fn length(raw: &RawValue) -> Result<u64, FormatError> {
 
 /// The whole number that `text` spells: `5`, and also `5.0` and `5e0` up to 2^53.
 pub(crate) fn integer(text: &str) -> Option<i128> {
+    const MOST: u128 = 1 << 53;
+    let value = any_integer(text)?;
+    // Above 2^53 a float does not identify one integer.
+    let is_one = value.unsigned_abs() <= MOST || text.parse::<i128>().is_ok();
+    is_one.then_some(value)
+}
+
+/// Like [`integer`], where a float of any size is the integer that is equal to it, as an element of an array is.
+pub(crate) fn any_integer(text: &str) -> Option<i128> {
     if let Ok(value) = text.parse() {
         return Some(value);
     }
     let value: f64 = text.parse().ok()?;
-    // Above 2^53 a float does not identify one integer.
-    let exact = value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_992.0;
-    exact.then(|| format!("{value:.0}").parse().ok()).flatten()
+    let is_whole = value.fract() == 0.0;
+    is_whole.then(|| format!("{value:.0}").parse().ok())?
 }
 
 /// The error that a required member is missing.
@@ -409,6 +417,22 @@ mod tests {
             ("18446744073709551615.0", None),
         ] {
             assert_eq!(integer(text), value, "{text}");
+        }
+    }
+
+    #[test]
+    fn floats_of_any_size_may_be_whole() {
+        for (text, value) in [
+            ("-9.223372036854776e+18", Some(-9_223_372_036_854_775_808)),
+            ("9.223372036854776e18", Some(9_223_372_036_854_775_808)),
+            ("9223372036854775807", Some(9_223_372_036_854_775_807)),
+            ("5.0", Some(5)),
+            ("5.5", None),
+            ("1e300", None),
+            ("1e400", None),
+            ("nan", None),
+        ] {
+            assert_eq!(any_integer(text), value, "{text}");
         }
     }
 

@@ -101,7 +101,8 @@ fn encode(element: &Element, value: &RawValue, dialect: Dialect) -> Result<Vec<u
     match element {
         Element::Bool => boolean(&json).map(|value| vec![u8::from(value)]),
         Element::Integer(format) => whole(&json, dialect)
-            .filter(|&value| format.holds(value) || dialect.is_lenient() && wraps(*format, value))
+            .filter(|&value| format.holds(value))
+            .or_else(|| wrapped(*format, &json, dialect))
             .map(|value| low_bytes(&value.to_le_bytes(), format.bytes)),
         Element::Time(_) => match &json {
             Json::String(text) if text == "NaT" => Some(i64::MIN),
@@ -132,11 +133,15 @@ fn is_number(element: &Element) -> bool {
     )
 }
 
-/// Whether `NumPy` makes another number of `value` for elements of `format`. It takes what fits 64 bits.
-fn wraps(format: IntegerFormat, value: i128) -> bool {
-    let is_known = i64::try_from(value).is_ok() || u64::try_from(value).is_ok();
+/// A whole number of which `NumPy` makes another one for elements of `format`. It takes what fits 64 bits.
+fn wrapped(format: IntegerFormat, json: &Json<'_>, dialect: Dialect) -> Option<i128> {
     let has_whole_bytes = usize::try_from(format.bits).is_ok_and(|bits| bits == 8 * format.bytes);
-    !format.signed && has_whole_bytes && is_known
+    if !dialect.is_lenient() || format.signed || !has_whole_bytes {
+        return None;
+    }
+    let value = json::integer(digits(json, dialect)?)?;
+    let is_known = i64::try_from(value).is_ok() || u64::try_from(value).is_ok();
+    is_known.then_some(value)
 }
 
 /// Whether all Zarr libraries that can read a fill value of a document older than v3 read it alike. They differ where
@@ -199,10 +204,17 @@ fn boolean(json: &Json<'_>) -> Option<bool> {
     }
 }
 
+/// A whole number. A program that computes it may spell it as a float.
 fn whole(json: &Json<'_>, dialect: Dialect) -> Option<i128> {
+    json::any_integer(digits(json, dialect)?)
+}
+
+/// The spelling of a number.
+fn digits<'a>(json: &'a Json<'_>, dialect: Dialect) -> Option<&'a str> {
     match json {
-        Json::String(text) if dialect.is_lenient() => json::integer(text),
-        _ => json.integer(),
+        Json::String(text) if dialect.is_lenient() => Some(text),
+        Json::Number(text) => Some(text),
+        _ => None,
     }
 }
 
