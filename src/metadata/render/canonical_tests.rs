@@ -123,6 +123,19 @@ fn lengths_that_stand_alone_become_lists() {
 }
 
 #[test]
+fn texts_of_integers_become_fill_values_of_v3() {
+    let document = json!({
+        "zarr_format": 3, "node_type": "array", "shape": [6], "data_type": "int32", "fill_value": "-5",
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [3]}},
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+        "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
+    });
+    for shown in [EXPANDED, ArrayForm::Canonical] {
+        assert_eq!(render_v3(&document, shown)["fill_value"], json!(-5));
+    }
+}
+
+#[test]
 fn attributes_that_say_nothing_become_an_empty_object() {
     for nothing in [json!(null), json!([])] {
         let document = json!({

@@ -2,7 +2,7 @@
 //!
 //! | type | v2 | v3 |
 //! |---|---|---|
-//! | whole numbers | `5`, `5.0`, `"5"`, `[5]` | `5`, `5.0` |
+//! | whole numbers | `5`, `5.0`, `"5"`, `[5]` | `5`, `5.0`, `"5"` |
 //! | floats | `1.5`, `"NaN"`, `"-Infinity"`, `NaN`, `"1.5"` | `1.5`, `"NaN"`, `"0x7fc00000"` |
 //! | complex | `[1, "NaN"]`, `1` | `[1, "NaN"]` |
 //! | times | `7`, `"NaT"` | `7`, `"NaT"` |
@@ -100,13 +100,13 @@ fn encode(element: &Element, value: &RawValue, dialect: Dialect) -> Result<Vec<u
     }
     match element {
         Element::Bool => boolean(&json).map(|value| vec![u8::from(value)]),
-        Element::Integer(format) => whole(&json, dialect)
+        Element::Integer(format) => whole(&json)
             .filter(|&value| format.holds(value))
             .or_else(|| wrapped(*format, &json, dialect))
             .map(|value| low_bytes(&value.to_le_bytes(), format.bytes)),
         Element::Time(_) => match &json {
             Json::String(text) if text == "NaT" => Some(i64::MIN),
-            _ => whole(&json, dialect).and_then(|value| i64::try_from(value).ok()),
+            _ => whole(&json).and_then(|value| i64::try_from(value).ok()),
         }
         .map(|value| value.to_le_bytes().to_vec()),
         Element::Float(format) => float(&json, *format, dialect),
@@ -139,7 +139,7 @@ fn wrapped(format: IntegerFormat, json: &Json<'_>, dialect: Dialect) -> Option<i
     if !dialect.is_lenient() || format.signed || !has_whole_bytes {
         return None;
     }
-    let value = json::integer(digits(json, dialect)?)?;
+    let value = json::integer(digits(json)?)?;
     let is_known = i64::try_from(value).is_ok() || u64::try_from(value).is_ok();
     is_known.then_some(value)
 }
@@ -150,9 +150,7 @@ fn wrapped(format: IntegerFormat, json: &Json<'_>, dialect: Dialect) -> Option<i
 /// length as base64, and some as the characters themselves.
 fn is_undisputed(element: &Element, json: &Json<'_>, dialect: Dialect) -> bool {
     match (element, json) {
-        (Element::Integer(format), json) => {
-            whole(json, dialect).is_some_and(|value| format.holds(value))
-        }
+        (Element::Integer(format), json) => whole(json).is_some_and(|value| format.holds(value)),
         (Element::Time(_), Json::String(text)) => text == "NaT",
         (Element::Float(_), Json::Number(text)) => *text != "-0",
         (Element::Bool | Element::Float(_) | Element::Time(_), _) => true,
@@ -204,15 +202,15 @@ fn boolean(json: &Json<'_>) -> Option<bool> {
     }
 }
 
-/// A whole number. A program that computes it may spell it as a float.
-fn whole(json: &Json<'_>, dialect: Dialect) -> Option<i128> {
-    json::any_integer(digits(json, dialect)?)
+/// A whole number. A program that computes it may spell it as a float, or as text.
+fn whole(json: &Json<'_>) -> Option<i128> {
+    json::any_integer(digits(json)?)
 }
 
 /// The spelling of a number.
-fn digits<'a>(json: &'a Json<'_>, dialect: Dialect) -> Option<&'a str> {
+fn digits<'a>(json: &'a Json<'_>) -> Option<&'a str> {
     match json {
-        Json::String(text) if dialect.is_lenient() => Some(text),
+        Json::String(text) => Some(text),
         Json::Number(text) => Some(text),
         _ => None,
     }

@@ -211,6 +211,12 @@ fn v3_spellings() {
         (r#""int4""#, "-8", "f8"),
         (r#""uint64""#, "18446744073709551615", "ffffffffffffffff"),
         (r#""int64""#, "-9.223372036854776e+18", "0000000000000080"),
+        (r#""int32""#, r#""-5""#, "fbffffff"),
+        (
+            r#""uint64""#,
+            r#""18446744073709551615""#,
+            "ffffffffffffffff",
+        ),
         (r#""float32""#, r#""NaN""#, "0000c07f"),
         (r#""float32""#, r#""0x7fc00001""#, "0100c07f"),
         (r#""float32""#, r#""+Infinity""#, "0000807f"),
@@ -276,7 +282,9 @@ fn v3_refusals() {
     for (dtype, value, message) in [
         (r#""r16""#, "null", "found null"),
         (r#""uint8""#, "-1", "found -1"),
-        (r#""int32""#, r#""5""#, "found \"5\""),
+        (r#""int32""#, r#""x""#, "found \"x\""),
+        (r#""int8""#, r#""128""#, "found \"128\""),
+        (r#""uint8""#, r#""-1""#, "found \"-1\""),
         (r#""int2""#, "2", "found 2"),
         (
             r#""int64""#,
