@@ -379,9 +379,10 @@ fn at_its_source(error: FormatError, codecs: &[PipelineCodec]) -> FormatError {
         (FormatError::Document { problem, .. }, Some((_, place))) => {
             FormatError::Document { place, problem }
         }
-        (FormatError::Unsupported { name, .. }, Some((codec, place))) => {
+        (FormatError::Unsupported { name, what, .. }, Some((codec, place))) => {
             let id = name.strip_prefix("numcodecs.").unwrap_or(&name);
-            FormatError::unsupported(place, codec.what, id)
+            let what = if what == "codec" { codec.what } else { what };
+            FormatError::unsupported(place, what, id)
         }
         (error, _) => error,
     }

@@ -79,6 +79,10 @@ pub(super) fn astype(input: &Input, configuration: &Members<'_>) -> Result<Codec
     let own = members::own_type(input, configuration, "decode_dtype")?;
     let encoded = members::data_type(configuration, "encode_dtype")?
         .ok_or_else(|| json::missing("encode_dtype"))?;
+    if members::number(&encoded).is_err() {
+        let name = format!("astype to {}", encoded.name);
+        return Err(FormatError::unsupported("", "codec", name));
+    }
     members::elementwise(input, Elementwise::AsType, members::number(&own)?, encoded)
 }
 

@@ -234,6 +234,10 @@ fn an_error_of_the_chain_is_put_where_the_document_has_it() {
             "filters[3]: unsupported filter `delta`",
         ),
         (
+            FormatError::unsupported("[0]", "data type before this codec", "complex64"),
+            "filters[3]: unsupported data type before this codec `complex64`",
+        ),
+        (
             FormatError::document("[0].configuration.astype", "wrong"),
             "filters[3].astype: wrong",
         ),

@@ -113,6 +113,14 @@ fn what_cannot_be_decoded_is_still_listed() {
             "filters[1]: unsupported filter `delta after shuffle`",
         ),
         (
+            r#""dtype": "<f4", "filters": [{"id": "astype", "encode_dtype": "<c8", "decode_dtype": "<f4"}]"#,
+            "filters[0]: unsupported filter `astype to <c8`",
+        ),
+        (
+            r#""dtype": "<c8", "fill_value": null, "filters": [{"id": "delta", "dtype": "<c8"}]"#,
+            "filters[0]: unsupported data type before this codec `<c8`",
+        ),
+        (
             r#""compressor": {"id": "nosuch"}"#,
             "compressor: unsupported compressor `nosuch`",
         ),
