@@ -132,7 +132,7 @@ pub(super) const FSTAB: &str =
     "  /data/a.zarr  /mnt/a  fuse.zarr-mount  allow_other,view=chunks,cache-size=256M,nofail  0  0
   /data/b.zarr  /mnt/b  zarr-mount       allow_other,noauto,x-systemd.automount          0  0";
 
-/// The explanation of these lines.
+/// The explanation of [`FSTAB`].
 pub(super) const ABOUT_FSTAB: &str =
     "Lines of /etc/fstab; systemd makes the second mount when a program first looks into it";
 

@@ -83,7 +83,7 @@ pub(crate) fn shaped(
         chunk: None,
     };
     if format == FileFormat::Png {
-        // Its bytes are made of decoded elements, and of no layout.
+        // A PNG is made of decoded elements, and has no layout.
         let preview = Preview::of(&array, &Selected::whole(shape), None);
         return preview.map(|_| Layout::of_bytes(Vec::new()));
     }
@@ -108,7 +108,7 @@ fn is_strings(parsed: &Parsed) -> bool {
     decoding.data_type.name.as_str() == "string"
 }
 
-/// Whether the view has a file of JSON lines of it.
+/// Whether the view has a file of JSON lines of the array.
 fn is_text(parsed: &Parsed) -> bool {
     let store = MemoryStore::new();
     let key = if parsed.text().contains("node_type") {
@@ -146,7 +146,7 @@ pub(crate) fn offset_of_elements(layout: &Layout) -> Option<u64> {
 
 /// The type as the header describes it.
 fn word(format: FileFormat, layout: &Layout) -> String {
-    // All of a file that is nothing but a header.
+    // A file without elements is nothing but a header.
     let len = offset_of_elements(layout).unwrap_or(layout.len());
     let mut head = vec![0; usize::try_from(len).unwrap()];
     layout.plan(0, head.len()).fill(layout, &mut head);

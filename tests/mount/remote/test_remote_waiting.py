@@ -112,7 +112,7 @@ def test_the_lookup_of_a_killed_reader_is_released(root, mount):
         kill(waiting(server, *(["stat", note] for note in notes)))
         server.rules()
         until(lambda: made.stats()["server"]["in_flight"] == 0, "the answers")
-        # It was not looked up before, because no other program was killed.
+        # This reader is not killed, so that its lookup is the only one that stays.
         assert notes[0].read_text() == "note"
         until(lambda: interned() <= before + 1, lambda: f"{interned()} names, {before} before")
         made.unmount()

@@ -39,7 +39,7 @@ const OWN: LockedBytes = LockedBytes {
     len: 1,
 };
 
-/// The byte that is locked in the directories above it.
+/// The byte that is locked in the directories above such a store.
 const BELOW: LockedBytes = LockedBytes {
     start: OWN.start + 1,
     len: 1,
@@ -177,7 +177,7 @@ fn holder(directory: &OwnedFd) -> String {
 }
 
 /// The process that has locked `byte` of a directory, in words. /proc/locks names no process for locks of
-/// open files, but each process has those of its own files.
+/// open files, but /proc/PID/fdinfo has the locks of the files that a process has open.
 fn marker(directory: &OwnedFd, byte: LockedBytes) -> String {
     let found = || {
         let stat = fstat(directory).ok()?;

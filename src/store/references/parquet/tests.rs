@@ -186,7 +186,7 @@ fn damaged_files_give_errors_and_not_much_memory() {
     }
 }
 
-/// The first file, whose only row group has `n` rows if the footer is right.
+/// The first file, with a footer by which its only row group has `n` rows.
 fn with_rows(n: i64) -> Vec<u8> {
     let file = SerializedFileReader::new(Bytes::from_static(FIRST)).unwrap();
     let group = file.metadata().row_group(0).clone().into_builder();

@@ -16,7 +16,8 @@ use crate::store::remote::failure::Failure;
 use crate::store::remote::pages::{NO_NAMES, Page, PageRequest};
 use crate::store::remote::shared::Shared;
 
-/// A page that another process has requested is shared if its request was under way, so that it is not older than this.
+/// A page that another process has requested is shared if its request began no longer than this before the page was
+/// wanted here.
 const MOST_AGE: Duration = Duration::from_secs(10);
 
 impl Shared {
@@ -51,7 +52,7 @@ impl Shared {
         let page = self.client.page(&request).await;
         let text = match &page {
             Ok(page) => Some(to_json(page)),
-            // A web server that lists no names does so the next time.
+            // A web server that lists no names lists none the next time.
             Err(Failure::Unusable(problem)) if problem == NO_NAMES => {
                 Some(json!({ "lists": false }))
             }
@@ -68,7 +69,7 @@ impl Shared {
     }
 }
 
-/// A kept page, or that the server lists none, and the times of the answer.
+/// A kept page, or the failure of a server that lists no names, and the times of the answer.
 type KeptPage = (Result<Page, Failure>, KeptTimes);
 
 impl Kept {
@@ -77,7 +78,7 @@ impl Kept {
         let text: Value = serde_json::from_slice(&text).ok()?;
         let times = KeptTimes::new(facts, &text);
         let page = of_json(&text, times.told.asked)?;
-        // Without these options, the page is as new as one that this process requests.
+        // Without `--immutable` and `--offline`, the page is as new as one that this process requests.
         let is_kept = self.is_forever();
         Some((page.map(|page| Page { is_kept, ..page }), times))
     }
@@ -164,7 +165,7 @@ fn object_to_json(found: &ServerMeta) -> Value {
     ])
 }
 
-/// The page in `text`, or that the server lists none; `None` for any other text.
+/// The page in `text`, or the failure of a server that lists no names; `None` for any other text.
 fn of_json(text: &Value, asked: Instant) -> Option<Result<Page, Failure>> {
     if text.get("lists") == Some(&Value::Bool(false)) {
         return Some(Err(Failure::unusable(NO_NAMES)));
