@@ -10,7 +10,7 @@
 //! ```
 //!
 //! ```text
-//! | header: bit i of byte i / 8, lowest first, is 1 when codec i was applied | bytes |
+//! | header: bit i % 8 of byte i / 8, lowest first, is 1 when codec i was applied | bytes |
 //! ```
 
 use crate::error::FormatError;

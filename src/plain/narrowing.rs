@@ -52,7 +52,7 @@ impl NarrowType {
         }
     }
 
-    /// `value` as a number of this type, whose bytes come first; `None` if the type does not hold it.
+    /// `value` as a number of this type, in the first bytes; `None` if the type does not hold it.
     fn holding(self, value: i128) -> Option<[u8; 4]> {
         let mut bytes = [0; 4];
         match self {
@@ -70,7 +70,7 @@ impl NarrowType {
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
-    reason = "what is lost is found by the way back; the values have 64 bits"
+    reason = "a loss is found by the conversion back; the values have 64 bits"
 )]
 fn exact_float(value: i128) -> Option<f32> {
     let float = value as f32;

@@ -22,10 +22,10 @@ pub(super) const METHODS: &str = "GET, HEAD, OPTIONS, PROPFIND";
 const SANDBOX: &str =
     "sandbox; default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
-/// The form of answer that the client likes best.
+/// The form of answer that the client asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Liking {
-    /// A page, as browsers do.
+    /// A page, for browsers.
     Page,
     /// Links, for programs that list directories of any web server. Such programs state no preference.
     Links,
@@ -36,7 +36,7 @@ pub(super) enum Liking {
 }
 
 impl Liking {
-    /// The form that the client with these headers likes best.
+    /// The first form that these headers of the client name. Their weights (`q`) are not examined.
     pub(super) fn of(headers: &HeaderMap) -> Liking {
         let lists = headers.get_all(ACCEPT).into_iter();
         let types = lists.filter_map(|list| list.to_str().ok());
@@ -137,7 +137,8 @@ pub(super) fn failed(headers: &HeaderMap, error: &Error) -> Answer {
     explain(headers, status_of(error), &error.to_string())
 }
 
-/// Adds the headers that each response has, whether or not it `is_for_other_site` whose pages may read it.
+/// Adds the headers that each response has. `is_for_other_site` says whether pages of another site may read it, and
+/// `has_origins` whether there are such sites.
 pub(super) fn finish(answer: &mut Answer, is_for_other_site: bool, has_origins: bool) {
     let is_page = answer.headers().contains_key(CONTENT_SECURITY_POLICY);
     if !is_page {

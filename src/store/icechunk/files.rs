@@ -39,7 +39,7 @@ struct Manifests {
     bytes: u64,
 }
 
-/// A manifest, while it is read and later. Other callers that need it meanwhile wait.
+/// The place of a manifest, which is empty until the manifest was read. Other callers that need it wait until then.
 #[derive(Debug, Default)]
 struct ManifestSlot {
     manifest: Mutex<Option<Arc<Manifest>>>,
@@ -73,7 +73,7 @@ impl RepositoryFiles {
         }
     }
 
-    /// Adapts the limits to what a repository has whose `snapshot` was read.
+    /// Adapts the limits to the repository, whose `snapshot` was read.
     pub(super) fn adapt(&mut self, snapshot: &Snapshot) -> Result<(), Malformed> {
         let longest = *self.longest.get_mut();
         self.limits.adapt(longest, snapshot.manifest_bytes()?);
@@ -135,7 +135,7 @@ impl RepositoryFiles {
         Ok(Some((snapshot, object)))
     }
 
-    /// The manifest `id`, which all users who may read `shown` have to be allowed to read.
+    /// The manifest `id`, which all users to whom the access `shown` grants the content have to be allowed to read.
     pub(super) fn manifest(
         &self,
         id: ObjectId,

@@ -9,7 +9,7 @@ use rawzip::ReaderAt;
 /// Bytes of a file that are read at once.
 const INPUT_BYTES: usize = 16 << 10;
 
-/// A position in a deflate stream. Takes about 45 KiB and its input, however long the stream is.
+/// A position in a deflate stream. It takes about 45 KiB and its input, however long the stream is.
 pub(super) struct EntryInflater {
     state: Decompress,
     /// The range of the file with the compressed bytes that were not read yet.
@@ -51,7 +51,7 @@ impl EntryInflater {
     /// Fills `out` with the bytes that follow.
     ///
     /// # Errors
-    /// When the stream is damaged or ends before.
+    /// When the stream is damaged or ends too early.
     pub(super) fn fill(&mut self, file: &impl ReaderAt, out: &mut [u8]) -> io::Result<()> {
         let mut written = 0;
         while let Some(room) = out.get_mut(written..)
