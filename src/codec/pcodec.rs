@@ -7,8 +7,8 @@
 //! { "name": "numcodecs.pcodec", "configuration": { "level": 8, "mode_spec": "auto" } }
 //! ```
 //!
-//! The file stores the type of its numbers, which must be that of the array. Files are written as numcodecs would: all of
-//! its settings are read, and pco, which numcodecs calls too, keeps to its format.
+//! The file stores the type of its numbers, which must be that of the array. Files are written as
+//! numcodecs writes them, by all of its settings. numcodecs calls pco, too.
 
 use pco::standalone::{simple_compress, simple_decompress_into};
 use pco::{ChunkConfig, DeltaSpec, ModeSpec, PagingSpec};
@@ -27,7 +27,7 @@ const STATE_BYTES: u64 = 4 << 20;
 /// The most bytes that encoding takes for each byte of a page; up to 12 were measured.
 const STATE_OF_A_PAGE: u64 = 16;
 
-/// How files are written; the parameters of numcodecs.
+/// The parameters of numcodecs, by which files are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PcodecSettings {
     /// 0 to 12.
@@ -143,10 +143,10 @@ impl Pcodec {
         Ok(())
     }
 
-    /// The settings that chunks are encoded with.
+    /// Checks that chunks can be encoded.
     ///
     /// # Errors
-    /// The document does not say them, or numcodecs has no such type.
+    /// The document does not give the settings, or numcodecs has no such type.
     pub(super) fn check_encodes(&self) -> Result<(), FormatError> {
         self.encoder().map(|_| ())
     }

@@ -1,5 +1,5 @@
-//! A JSON text as lines that people can read. The text stays as it is where it has line breaks already: numbers, escapes and
-//! the order of members are those of the store in any case, because the text is not parsed.
+//! A JSON text as lines that people can read. A text that has line breaks already stays as it is. Numbers, escapes and
+//! the order of members are always those of the store, because the text is not parsed.
 
 /// The deepest indentation, so that nesting in a hostile document does not make a page long.
 const MOST_DEPTH: usize = 16;

@@ -1,5 +1,5 @@
-//! Virtual chunks: ranges of objects outside the repository. Which of them are read, and how, is as for the targets of
-//! references ([`targets`](crate::store::targets)).
+//! Virtual chunks: ranges of objects outside the repository. They are read by the rules for the targets of references
+//! ([`targets`](crate::store::targets)).
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ pub(super) struct VirtualChunk<'p> {
 }
 
 impl VirtualChunk<'_> {
-    /// Attributes of the object `key` of the repository, which is this chunk and has the attributes `meta` apart from
-    /// its target.
+    /// Attributes of the object `key` of the repository, which is this chunk. `meta` has those that its target does not
+    /// change.
     pub(super) fn stat(&self, key: &Key, meta: &ObjectMeta) -> Result<ObjectMeta, StoreError> {
         match self.address() {
             Ok(address) => self.targets.stat(key, &self.reference(&address), meta),
@@ -59,7 +59,7 @@ impl VirtualChunk<'_> {
     /// The path or URL of the object.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why there is none.
     fn address(&self) -> Result<String, String> {
         let location = &self.place.location;
         let resolved = self.containers.resolve(location)?;
@@ -67,7 +67,7 @@ impl VirtualChunk<'_> {
     }
 }
 
-/// The address at `location`. Icechunk escapes characters in the keys of buckets, and this program does not.
+/// The address for `location`. Icechunk escapes characters in the keys of buckets, and this program does not.
 fn address_of(location: &str) -> Result<String, String> {
     let Some((scheme, rest)) = location.split_once("://") else {
         return Err(format!("{location}: the location of a chunk is no URL"));

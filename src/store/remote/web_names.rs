@@ -1,5 +1,5 @@
-//! Names that a web server lists by `WebDAV`. In the client library's listing, they begin with the path of the URL of
-//! the store, below which they are.
+//! Names that a web server lists by `WebDAV`. The client library returns each as a path from the root of the server,
+//! which begins with the path of the store's URL.
 
 use object_store::ListResult;
 use object_store::path::Path;

@@ -17,7 +17,7 @@ MAGIC = b"\xca\xac"
 
 
 def fio(path, engine, *more):
-    """Runs fio on a file that has its length, and asserts that it found no fault."""
+    """Runs fio on a file of N bytes, and asserts that it found no fault."""
     done = run("fio", "--name=blocks", f"--filename={path}", f"--filesize={N}", "--rw=randwrite", "--bs=4k", f"--ioengine={engine}", "--verify=crc32c",
                "--fallocate=none", "--end_fsync=1", "--randseed=7", "--verify_state_save=0", "--output-format=json", *more)
     assert done.returncode == 0, f"{done.stderr}\n{done.stdout[-2000:]}"
@@ -49,7 +49,7 @@ def test_a_chunk_has_the_bytes_that_fio_wrote(codec, engine, index, tmp_path, mo
     job = fio(made.path / f"a/c/{index}", engine)
     assert job["write"]["total_ios"] == N // 4096 and job["read"]["total_ios"] == N // 4096
     check(store, made, before, index)
-    # Once more, in blocks of other sizes, which are asked for after a restart.
+    # fio writes once more, in blocks of other sizes, and verifies them after a restart of the mount.
     fio(made.path / f"a/c/{index}", engine, "--randseed=8", "--bsrange=4k-64k", "--do_verify=0")
     made.unmount()
     again = mount(store, "--rw", "--view", "chunks")
@@ -77,17 +77,17 @@ def test_an_inner_chunk_of_a_shard(engine, tmp_path, mount):
     made = mount(store, "--rw", "--view", "chunks")
     before = zarr.open_array(f"{store}/a")[...]
     fio(made.path / "a/c/1", engine)
-    # Its end is an fsync, so the shard is there.
+    # fio ends with an fsync, so the shard is in the store.
     check(store, made, before, 1)
 
 
 def test_two_programs_in_halves_of_one_chunk(tmp_path, mount):
-    """Through write(2) only: two jobs of fio 3.33 that map halves of one file map the same half, in any file system."""
+    """The programs use write(2) only, because two jobs of fio 3.33 that map halves of one file map the same half, in any file system."""
     store = make(tmp_path / "store", "zstd")
     made = mount(store, "--rw", "--view", "chunks")
     before = zarr.open_array(f"{store}/a")[...]
     half = N // 2
-    # Without --filesize, which would let both write everywhere.
+    # --filesize would let both jobs write everywhere.
     done = run("fio", f"--filename={made.path}/a/c/0", "--rw=randwrite", "--bs=4k", "--ioengine=psync", "--verify=crc32c", "--fallocate=none", "--end_fsync=1",
                f"--size={half}", "--verify_state_save=0", "--name=first", "--offset=0", "--name=second", f"--offset={half}")
     assert done.returncode == 0, done.stderr

@@ -18,7 +18,7 @@ IN_ACCESS, IN_NONBLOCK = 0x1, 0o4000
 
 
 class Listings:
-    """Counts how often one of some directories is listed."""
+    """Counts the listings of some directories."""
 
     def __init__(self, folders):
         libc = ctypes.CDLL(None, use_errno=True)

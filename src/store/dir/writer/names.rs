@@ -1,6 +1,6 @@
 //! Gives names to files and exchanges them, also on file systems that lack some calls.
 //!
-//! NFS and most FUSE file systems have renameat2(2) without its flags, some have no links or no files without names.
+//! NFS and most FUSE file systems have renameat2(2) without its flags. Some have no links, or no files without names.
 //! The available calls are tried out once (`trial`), when the store is opened for changes. In the place of the flags:
 //!
 //! ```text

@@ -28,7 +28,7 @@ impl DirWriter {
             let stat = fstat(&parent).map_err(|errno| failed(&key, errno))?;
             let lists = [DEFAULT, ACCESS].map(|name| AccessList::of(&parent, name));
             let mode = match lists {
-                // The new directory gets no list, so no mask may become its group bits.
+                // The new directory gets no access list, so the mask of one must not become its group bits.
                 [Ok(None), Ok(Some(list))] => stat.st_mode & 0o7000 | list.mode_without(),
                 [Err(errno), _] | [_, Err(errno)] => return Err(failed(&key, errno)),
                 _ => stat.st_mode & 0o7777,
@@ -53,7 +53,7 @@ impl DirWriter {
     /// [`StoreError::Io`] with `EEXIST` when the name is taken.
     pub fn make_prefix(&self, key: &Key, new: NewFile) -> Result<(), StoreError> {
         let parent = self.parent_of_new(key)?;
-        // The daemon, which may not be root, opens the directory before it has its mode.
+        // The daemon, which may not be root, opens the directory before the directory gets its mode.
         let mode = Mode::from_raw_mode(new.mode & 0o7777) | Mode::RWXU;
         mkdirat(&parent, key.name(), mode).map_err(|errno| failed(key, errno))?;
         self.unsynced.note_name(key);
