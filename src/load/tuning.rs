@@ -28,8 +28,8 @@ pub(crate) const TOGETHER_OBJECTS: usize = 16;
 /// copy from there.
 pub(crate) const MOST_EVICT_FIRST_BYTES: u64 = 16 << 20;
 
-/// The most memory of these blocks in a remote store, where fetching a chunk again costs more than fresh memory. So the
-/// beginning of a sequential read stays for a second program. Without a limit, these blocks would fill the whole cache,
+/// The same limit for a remote store, where fetching a chunk again costs more than fresh memory. So the
+/// beginning of a sequential read stays for a second program. Without a limit, such blocks would fill the whole cache,
 /// which is of no use as long as the kernel has the bytes, too.
 pub(crate) const MOST_EVICT_FIRST_BYTES_FAR: u64 = 64 << 20;
 

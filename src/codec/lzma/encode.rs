@@ -18,7 +18,7 @@ use crate::{
 pub struct LzmaSettings {
     /// The check of an XZ file, by its number: 0, 1, 4 or 10.
     pub check: u8,
-    /// The filters in order; one of LZMA for the older file.
+    /// The filters in order. A file of the older format (`.lzma`) has one, of LZMA.
     pub filters: Vec<LzmaEncoderFilter>,
 }
 

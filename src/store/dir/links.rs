@@ -40,7 +40,7 @@ pub(super) struct Walk<'d> {
 
 impl<'d> Walk<'d> {
     /// A walk from the directory `start` in the store with the directory `root`. Earlier names of the path have led to
-    /// `start` through `passed`. Without `passed`, these names contain no symbolic link.
+    /// `start` through `passed`. If `passed` is `None`, these names contain no symbolic link.
     ///
     /// # Errors
     /// `ESTALE` when `start` is not in the store any more.

@@ -93,7 +93,7 @@ impl DirStore {
     }
 
     fn new(root: FollowedRoot) -> Result<DirStore, StoreError> {
-        // A directory that replaces it later is on the same file system, or refused.
+        // A directory that replaces this one later is on the same file system, or is refused.
         let profile = Profile::of_file_system(root.now()?);
         let root = Arc::new(root);
         Ok(DirStore { root, profile })
@@ -221,8 +221,7 @@ fn stat_held(root: &Root, key: &Key) -> Option<Stat> {
 
 /// Opens the object at `key` of the directory `root`.
 fn open_in(root: &Root, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
-    // O_NONBLOCK: without it, a FIFO would wait here for a writer. Reads of a regular file
-    // do not heed it.
+    // Without O_NONBLOCK, the open of a FIFO would wait for a writer. Reads of a regular file do not heed this flag.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     let Some((fd, stat)) = find(root, key, flags)? else {
         return Ok(None);

@@ -204,7 +204,7 @@ impl ZipStore {
         let archive = store.archive()?;
         let profile = match (archive.file.descriptor(), store.place.store()) {
             (Some(file), _) => Profile::of_file_system(file),
-            // A document takes a request, as in the store below.
+            // Reading a document takes a request, as in the store that has the zip file.
             (None, Some(below)) => below.profile(),
             (None, None) => Profile::local(),
         };

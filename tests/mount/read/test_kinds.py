@@ -1,4 +1,4 @@
-"""Stores of two kinds in one directory or below one URL: documents of Zarr win, and others are refused with what decides."""
+"""Stores of two kinds in one directory or below one URL: documents of Zarr win, and two other kinds are refused with a message that says how to choose one."""
 import json
 import shutil
 from pathlib import Path
