@@ -99,6 +99,13 @@ impl Array {
         }
     }
 
+    /// The bytes of the fill value, if it marks missing data. It does so in place of the attribute `_FillValue`, which
+    /// xarray replaces by it.
+    pub(super) fn missing_fill(&self) -> Option<&[u8]> {
+        let marks = self.fill_is_missing && self.fill_value.is_defined();
+        marks.then(|| self.fill_value.bytes())
+    }
+
     /// Number of dimensions.
     pub fn rank(&self) -> usize {
         self.shape.len()

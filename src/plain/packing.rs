@@ -18,15 +18,19 @@ pub(super) enum MissingValue {
 }
 
 /// The value that marks missing data, as it is stored: `_FillValue`, `missing_value`, or a fill
-/// value that means missing data.
+/// value that means missing data. Such a fill value takes the place of `_FillValue`. It comes last, because it is often
+/// zero where the data have another mark, too. A NaN needs no mark.
 pub(super) fn missing(array: &Array) -> Option<MissingValue> {
-    let marked = || fill_value(array).filter(|_| array.fill_is_missing);
-    let named = ["_FillValue", "missing_value"];
-    let attribute = named.iter().find_map(|name| array.attributes.get(name));
-    match attribute {
-        Some(attribute) => value_of(array, attribute),
-        None => marked(),
-    }
+    let fill = array.missing_fill().and_then(|_| fill_value(array));
+    let attribute = |name| value_of(array, array.attributes.get(name)?);
+    let own = attribute("_FillValue").filter(|own| fill.is_none_or(|fill| fill == *own));
+    let marks = [own, attribute("missing_value"), fill];
+    let mut marks = marks.into_iter().flatten();
+    let is_nan = |mark: &MissingValue| matches!(mark, MissingValue::Float(value) if value.is_nan());
+    marks
+        .clone()
+        .find(|mark| !is_nan(mark))
+        .or_else(|| marks.next())
 }
 
 /// The value of an attribute, if it is one that an element of the array can have.
@@ -166,7 +170,27 @@ mod tests {
         array.fill_value = FillValue::new(vec![7, 0], true);
         assert_eq!(missing(&array), None);
         array.fill_is_missing = true;
-        assert_eq!(missing(&array), integer(7));
+        for (json, value) in [
+            ("{}", 7),
+            (r#"{"_FillValue": -1}"#, 7),
+            (r#"{"_FillValue": null}"#, 7),
+            (r#"{"_FillValue": 7, "missing_value": 5}"#, 7),
+            (r#"{"_FillValue": -1, "missing_value": 5}"#, 5),
+            (r#"{"_FillValue": "none", "missing_value": 5}"#, 5),
+            (r#"{"missing_value": "none"}"#, 7),
+        ] {
+            array.attributes = attributes(json);
+            assert_eq!(missing(&array), integer(value), "{json}");
+        }
+    }
+
+    #[test]
+    fn a_nan_marks_nothing_beside_a_number() {
+        let json = r#"{"_FillValue": "NaN", "missing_value": -9999}"#;
+        assert_eq!(of("<f4", json), Some(MissingValue::Float(-9999.0)));
+        let alone = of("<f4", r#"{"_FillValue": "NaN", "missing_value": "none"}"#);
+        let is_nan = |mark| matches!(mark, MissingValue::Float(value) if value.is_nan());
+        assert!(alone.is_some_and(is_nan));
     }
 
     #[test]

@@ -12,7 +12,7 @@
 //! | names that the libraries keep for themselves | nothing |
 //!
 //! An array of dates or durations gets the attribute `units`. An array of numbers whose fill value marks
-//! missing data gets it as `_FillValue`. Truth values never have one: xarray would replace such elements by NaN,
+//! missing data gets it as `_FillValue`, whatever its own `_FillValue` is. Truth values never have one: xarray would replace such elements by NaN,
 //! which it then takes for true.
 
 use super::own;
@@ -84,13 +84,10 @@ pub(in crate::plain) fn of_array(array: &Array) -> Vec<Attribute> {
             }
         }
         set(&mut list, FILL_VALUE, CfValue::Own(own::not_a_time()));
-    } else if array.fill_is_missing
-        && array.fill_value.is_defined()
-        && array.attributes.get(FILL_VALUE).is_none()
+    } else if let Some(fill) = array.missing_fill()
         && matches!(element, Element::Integer(_) | Element::Float(_))
     {
-        let fill = CfValue::Own(array.fill_value.bytes().to_vec());
-        set(&mut list, FILL_VALUE, fill);
+        set(&mut list, FILL_VALUE, CfValue::Own(fill.to_vec()));
     }
     list
 }

@@ -97,11 +97,16 @@ fn a_fill_value_that_means_missing_becomes_an_attribute() {
     array.fill_value = FillValue::new(vec![7, 0], true);
     let fill = |list: &[Attribute]| value(list, "_FillValue");
     assert_eq!(fill(&of_array(&array)), Some(CfValue::Own(vec![7, 0])));
+    for own in ["8", "null", "\"none\"", "\"\"", "[]", "1e20"] {
+        array.attributes = attributes(&format!(r#"{{"_FillValue": {own}}}"#));
+        let found = fill(&of_array(&array));
+        assert_eq!(found, Some(CfValue::Own(vec![7, 0])), "{own}");
+    }
+    array.fill_value = FillValue::undefined(&array.data_type);
     array.attributes = attributes(r#"{"_FillValue": 8}"#);
     assert_eq!(fill(&of_array(&array)), Some(CfValue::Own(vec![8, 0])));
-    array.attributes = attributes(r#"{"_FillValue": "no number"}"#);
-    assert_eq!(fill(&of_array(&array)), None);
     array.attributes = Attributes::default();
+    array.fill_value = FillValue::new(vec![7, 0], true);
     array.fill_is_missing = false;
     assert_eq!(of_array(&array), []);
 }
