@@ -93,12 +93,13 @@ pub(in crate::plain) fn of_array(array: &Array) -> Vec<Attribute> {
 }
 
 /// Adds attributes for types that `NetCDF` lacks: `dtype` of truth values, which are bytes as in
-/// xarray, and `_Encoding` of text, which is chars.
+/// xarray, and `_Encoding` of text, which is chars. Single bytes have only the `_Encoding` that is stored: xarray joins them
+/// to longer ones in the store and in the file, and makes text of them where it finds that attribute.
 pub(in crate::plain) fn say_element(list: &mut Vec<Attribute>, array: &Array) {
     match &array.data_type.element {
         Element::Bool => set_text(list, "dtype", "bool"),
         // The attributes of a byte string may name another encoding.
-        Element::Bytes { .. } if array.attributes.text("_Encoding").is_some() => {}
+        Element::Bytes { len } if *len == 1 || array.attributes.text("_Encoding").is_some() => {}
         Element::Bytes { .. } | Element::Text { .. } => set_text(list, "_Encoding", "utf-8"),
         _ => {}
     }

@@ -5,7 +5,7 @@
 //! |---|---|---|---|
 //! | truth values | enum `FALSE`, `TRUE` | int8, and `dtype = "bool"` | as h5py |
 //! | complex numbers | compound of `r` and `i` | floats, and a dimension `ri` of 2 | as h5py |
-//! | text of a fixed length | one string | chars, and a dimension `string12` | as h5py |
+//! | text of a fixed length | one string | chars, and a dimension `string12`; single bytes are chars | as h5py |
 //! | strings of any length | variable-length strings | the same | the same |
 //! | dimensions | dimension scales | the same | none |
 //! | attributes that are text | strings of a fixed length | the same | variable-length strings |

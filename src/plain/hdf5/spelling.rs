@@ -62,7 +62,9 @@ fn of_netcdf(element: &Element) -> Result<Spelling, FormatError> {
     let plain = || of(element, ByteOrder::Little);
     let (datatype, transform, inner) = match element {
         Element::Bool => (integer(1, true, ByteOrder::Little)?, Transform::Bool, None),
-        Element::Bytes { len: len @ 1.. } => (c_string(1)?, Transform::None, Some(*len)),
+        Element::Bytes { len: len @ 1.. } => {
+            (c_string(1)?, Transform::None, (*len > 1).then_some(*len))
+        }
         Element::Text { units: units @ 1.. } => {
             let (len, transform) = utf8(*units)?;
             (c_string(1)?, transform, Some(len))

@@ -412,6 +412,7 @@ fn netcdf_has_types_and_dimensions_of_its_own() {
         named(7, "raw", "\"|V2\"", &[3], &["x"]),
         named(8, "odd", "\"<M8[W]\"", &[3], &["x"]),
         named(9, "rec", r#"[["a", "<i4"]]"#, &[3], &["x"]),
+        named(10, "char", "\"|S1\"", &[2, 3], &["time", "x"]),
     ]);
     let (file, found, omitted) = written_by(Convention::NetCdf, &group);
     assert_eq!(omitted, ["half", "raw", "odd"]);
@@ -430,6 +431,7 @@ fn netcdf_has_types_and_dimensions_of_its_own() {
         "flag",
         "wave",
         "rec",
+        "char",
     ];
     assert_eq!(links, expected);
     assert_eq!(found["/_nc4_non_coord_x"].attribute("zarr_name"), None);
@@ -446,6 +448,10 @@ fn netcdf_has_types_and_dimensions_of_its_own() {
     assert_eq!(code.shape, Some(vec![3, 5]));
     assert_eq!(code.datatype, [0x13, 0, 0, 0, 1, 0, 0, 0]);
     assert_eq!(code.attribute("_Encoding"), Some(&b"utf-8"[..]));
+    let char = &found["/char"];
+    assert_eq!(char.shape, Some(vec![2, 3]));
+    assert_eq!(char.datatype, code.datatype);
+    assert_eq!(char.attribute("_Encoding"), None);
 
     let id = |path: &str| found[path].attribute("_Netcdf4Dimid").unwrap().to_vec();
     let ids = |path: &str| {

@@ -241,6 +241,27 @@ fn attributes_have_the_type_of_the_variable() {
 }
 
 #[test]
+fn single_bytes_are_chars() {
+    let mut times = named("Times", "\"|S1\"", &[2, 3], &["Time", "DateStrLen"]);
+    let elements = vec![b"abcdef".to_vec()];
+    for (stored, said) in [
+        ("{}", &[][..]),
+        (r#"{"_Encoding": "ascii"}"#, &b"ascii"[..]),
+    ] {
+        times.attributes = attributes(stored);
+        let whole = group(vec![times.clone()]);
+        for version in [Cdf::Two, Cdf::Five] {
+            let (bytes, header, _) = made(&whole, version, &Options::default(), &elements);
+            let variable = header.variable("Times");
+            assert_eq!((variable.kind, variable.dimensions.len()), (2, 2));
+            assert_eq!(header.values(&bytes, variable), b"abcdef");
+            let found = variable.attributes.iter().flat_map(|a| a.bytes.clone());
+            assert_eq!(found.collect::<Vec<u8>>(), said);
+        }
+    }
+}
+
+#[test]
 fn unsigned_elements_may_stand_for_signed_numbers() {
     let mut bytes = array("u", "\"|u1\"", &[1]);
     bytes.attributes = attributes(r#"{"_Unsigned": "false"}"#);

@@ -81,7 +81,9 @@ impl<'a> NcVariable<'a> {
         };
         let (kind, inner) = match element {
             Element::Variable(_) if array.strings.is_some() => (NcType::Char, Some(text(size))),
-            Element::Bytes { len: 1.. } => (NcType::Char, Some(text(size))),
+            // A byte is a char by itself. Such arrays are text whose last dimension is that of the array.
+            Element::Bytes { len: 1 } => (NcType::Char, None),
+            Element::Bytes { len: 2.. } => (NcType::Char, Some(text(size))),
             Element::Text { units: 1.. } if size <= MOST_TEXT => (NcType::Char, Some(text(size))),
             // If CF has no name for the unit, readers would take the count for another time.
             Element::Time(format) if time::units(format).is_none() => {
