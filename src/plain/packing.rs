@@ -33,8 +33,13 @@ pub(super) fn missing(array: &Array) -> Option<MissingValue> {
         .or_else(|| marks.next())
 }
 
-/// The value of an attribute, if it is one that an element of the array can have.
+/// The value of an attribute, if it is one that an element of the array can have. h5py and kerchunk write a number as a
+/// list of one.
 pub(super) fn value_of(array: &Array, attribute: &JsonTree) -> Option<MissingValue> {
+    let attribute = match attribute.as_list() {
+        Some([one]) => one,
+        _ => attribute,
+    };
     match &array.data_type.element {
         Element::Integer(format) => {
             let value = match attribute {
@@ -141,6 +146,14 @@ mod tests {
             ("<u2", r#"{"_FillValue": -1}"#, None),
             ("<i2", r#"{"_FillValue": 1.5}"#, None),
             ("<i2", r#"{"_FillValue": "x"}"#, None),
+            ("<i2", r#"{"_FillValue": [-9999]}"#, integer(-9999)),
+            ("<i2", r#"{"_FillValue": [-9999, 1]}"#, None),
+            ("<i2", r#"{"_FillValue": [[-9999]]}"#, None),
+            (
+                "<f4",
+                r#"{"missing_value": ["-Infinity"]}"#,
+                Some(MissingValue::Float(f64::NEG_INFINITY)),
+            ),
             (
                 "<u8",
                 r#"{"_FillValue": 18446744073709551615}"#,
