@@ -9,7 +9,8 @@
 //! | 0.6 | `ome.multiscales` | those of the system in `coordinateSystems` to which the dataset leads | `coordinateTransformations` of the dataset |
 //!
 //! <https://ngff.openmicroscopy.org/0.5/> and <https://ngff.openmicroscopy.org/0.6/>, sections "axes",
-//! "coordinateTransformations" and "multiscales". A multiscale with invalid axes is skipped. A multiscale with transformations that
+//! "coordinateTransformations" and "multiscales". `SpatialData` has versions of its own, such as `0.5-dev-spatialdata`, whose
+//! transformations of the multiscale are alternatives. A multiscale with invalid axes is skipped. A multiscale with transformations that
 //! are invalid, or that have no spacing along each axis, gives names and kinds, but neither spacings nor units, and the reason.
 
 mod image_name;
@@ -124,15 +125,10 @@ fn of_multiscale(
     })
 }
 
-/// The coordinate system of the image itself in version 0.6: that to which the transformation of a dataset leads. Drafts of the
-/// version refer to it by its name alone.
+/// The coordinate system of the image itself in version 0.6: that to which the transformation of a dataset leads.
 fn own_system<'a>(systems: &'a JsonTree, transformations: &JsonTree) -> Option<&'a Attributes> {
     let transformation = transformations.as_list()?.first()?.as_object()?;
-    let output = transformation.get("output")?;
-    let name = match output.as_object() {
-        Some(output) => output.text("name")?,
-        None => output.as_text()?,
-    };
+    let name = transforms::output_name(transformation)?;
     let mut systems = systems.as_list()?.iter().filter_map(JsonTree::as_object);
     systems.find(|system| system.text("name") == Some(name))
 }

@@ -85,6 +85,49 @@ fn translations_compose_in_order() {
 }
 
 #[test]
+fn transformations_to_several_systems_are_alternatives() {
+    let to = |kind: &str, name: &str| {
+        let axes = r#"[{"name": "x", "type": "space", "unit": "unit"}]"#;
+        format!(
+            r#"{{{kind}, "input": {{"name": "tczyx"}}, "output": {{"name": "{name}", "axes": {axes}}}}}"#
+        )
+    };
+    let scale = |by: f64| format!(r#""type": "scale", "scale": [1, 1, 1, 1, {by}]"#);
+    let moved = r#""type": "translation", "translation": [0, 0, 0, 0, 50]"#;
+    let identity = r#""type": "identity""#;
+    let sequence = format!(
+        r#""type": "sequence", "transformations": [{{{}}}, {{{moved}}}]"#,
+        scale(3.0)
+    );
+    for (shared, expected) in [
+        (vec![to(&scale(3.0), "aligned")], Some((6.0, None))),
+        (vec![to(&sequence, "aligned")], Some((6.0, Some(50.0)))),
+        (
+            vec![to(identity, "global"), to(&scale(0.17), "low")],
+            Some((2.0, None)),
+        ),
+        (
+            vec![to(&scale(10.0), "low"), to(&sequence, "global")],
+            Some((6.0, Some(50.0))),
+        ),
+        (vec![to(&scale(3.0), "a"), to(moved, "b")], None),
+        (vec![to(identity, "global"), to(moved, "global")], None),
+        (vec![to(identity, "a"), format!("{{{moved}}}")], None),
+    ] {
+        let shared = format!("[{}]", shared.join(","));
+        let text = version_04(SCALE, &shared).replace(r#""0.4""#, r#""0.4-dev-spatialdata""#);
+        let found = of_ancestors(&[("1", &text)], &[2; 5]);
+        let x = &found.axes[4];
+        assert_eq!(x.spacing.map(|it| (it, x.origin)), expected, "{shared}");
+        let reason = found.left_out.map(|reason| reason.to_string());
+        assert_eq!(reason.is_none(), expected.is_some(), "{shared}");
+        if let Some(reason) = reason {
+            assert!(reason.contains("several coordinate systems"), "{reason}");
+        }
+    }
+}
+
+#[test]
 fn version_05_is_within_ome() {
     let text = version_04(SCALE, SHARED).replace("0.4", "0.5");
     let axes = of_group("1", &format!(r#"{{"ome": {text}, "multiscales": 3}}"#), 5);

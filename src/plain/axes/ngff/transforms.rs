@@ -3,6 +3,7 @@
 //! | version | those of a dataset | those of its multiscale |
 //! |---|---|---|
 //! | 0.4, 0.5 | a scale, perhaps a translation | perhaps each of the two, applied after the dataset's |
+//! | 0.4, 0.5 of `SpatialData` | likewise | each of them leads to another system, its `output`; one is applied after the dataset's |
 //! | 0.6 | one: a scale, an identity, or a sequence of scales and translations | lead away from the image's own system: not used |
 //!
 //! Other transformations (rotations and shears, or fields of displacements) have no spacing along an axis.
@@ -12,6 +13,8 @@ use crate::metadata::{Attributes, JsonTree};
 
 /// The member of datasets and multiscales that lists transformations.
 pub(super) const MEMBER: &str = "coordinateTransformations";
+/// The coordinate system of which `SpatialData` speaks if nothing else is said.
+const GLOBAL: &str = "global";
 /// The most sequences within each other.
 const MOST_DEPTH: usize = 8;
 
@@ -27,13 +30,6 @@ pub(super) struct Placed {
 /// The composition of the transformations that were applied so far, axis by axis.
 struct Composition(Vec<Placed>);
 
-/// The kinds of transformations that were read so far from a list of version 0.4.
-#[derive(Default)]
-struct Seen {
-    scale: bool,
-    translation: bool,
-}
-
 /// The transformations of versions 0.4 and 0.5: those of a dataset (`own`), which have a scale, and then
 /// those of its multiscale (`shared`).
 pub(super) fn of_version_04(
@@ -42,26 +38,47 @@ pub(super) fn of_version_04(
     rank: usize,
 ) -> Result<Vec<Placed>, FormatError> {
     let mut composition = Composition::new(rank);
-    for (step, list) in std::iter::once(own).chain(shared).enumerate() {
-        let mut seen = Seen::default();
-        for transformation in transformations(list)? {
-            let transformation = transformation.as_object().ok_or_else(ill_formed)?;
-            match kind(transformation)? {
-                "scale" if !seen.scale && !seen.translation => seen.scale = true,
-                "translation" if !seen.translation => seen.translation = true,
-                "scale" | "translation" => {
-                    return Err(refused("must be a scale, and then perhaps a translation"));
-                }
-                "sequence" => return Err(not_separate("sequence")),
-                _ => {}
-            }
-            composition.apply(transformation, 0)?;
-        }
-        if step == 0 && !seen.scale {
-            return Err(refused("there is no scale"));
+    if !composition.apply_steps(transformations(own)?)? {
+        return Err(refused("there is no scale"));
+    }
+    let shared = shared.map(transformations).transpose()?.unwrap_or_default();
+    match alternative(shared)? {
+        Some(only) => composition.apply(only, 0)?,
+        None => {
+            composition.apply_steps(shared)?;
         }
     }
     composition.finish()
+}
+
+/// The transformation that counts if those of a multiscale lead to coordinate systems with a name, each to its own: the only one, or
+/// the one to the global system. `None` if they name no systems, so that they are steps.
+fn alternative(shared: &[JsonTree]) -> Result<Option<&Attributes>, FormatError> {
+    let all = shared.iter().filter_map(JsonTree::as_object);
+    let all: Vec<&Attributes> = all.collect();
+    if all.iter().all(|one| one.get("output").is_none()) {
+        return Ok(None);
+    }
+    if let [only] = all[..] {
+        return Ok(Some(only));
+    }
+    let is_global = |one: &&&Attributes| output_name(one) == Some(GLOBAL);
+    let mut to_global = all.iter().filter(is_global);
+    match (to_global.next(), to_global.next()) {
+        (Some(only), None) => Ok(Some(only)),
+        _ => Err(refused(
+            "leads to several coordinate systems, and not to one called `global`",
+        )),
+    }
+}
+
+/// The name of the coordinate system to which a transformation leads. Drafts of version 0.6 refer to it by its name alone.
+pub(super) fn output_name(transformation: &Attributes) -> Option<&str> {
+    let output = transformation.get("output")?;
+    match output.as_object() {
+        Some(output) => output.text("name"),
+        None => output.as_text(),
+    }
 }
 
 /// The transformation of a dataset of version 0.6: to the image's own coordinate system.
@@ -84,6 +101,25 @@ impl Composition {
             };
             rank
         ])
+    }
+
+    /// Applies a list of version 0.4: a scale, a translation, or both in this order. Returns whether there is a scale.
+    fn apply_steps(&mut self, list: &[JsonTree]) -> Result<bool, FormatError> {
+        let (mut has_scale, mut has_translation) = (false, false);
+        for transformation in list {
+            let transformation = transformation.as_object().ok_or_else(ill_formed)?;
+            match kind(transformation)? {
+                "scale" if !has_scale && !has_translation => has_scale = true,
+                "translation" if !has_translation => has_translation = true,
+                "scale" | "translation" => {
+                    return Err(refused("must be a scale, and then perhaps a translation"));
+                }
+                "sequence" => return Err(not_separate("sequence")),
+                _ => {}
+            }
+            self.apply(transformation, 0)?;
+        }
+        Ok(has_scale)
     }
 
     /// Applies one more transformation, which is within `depth` sequences.
