@@ -11,6 +11,9 @@
 //! | 2 | t, z, as CF has it |
 //! | 3 | t, c, z, as OME-NGFF has it |
 //!
+//! The axes of an OME image have the names and kinds that their writer gave them. If the planes are others than those of y and x, or
+//! lie along times or channels, no file could call them y and x, and there is none.
+//!
 //! If there are too many axes, those of length 1 are left out, the ones without a kind first.
 
 use super::FileFormat;
@@ -47,8 +50,8 @@ impl<'a> Image<'a> {
     ///
     /// # Errors
     ///
-    /// When the array has no planes, no elements, or too many axes longer than 1. The error names
-    /// `format`.
+    /// When the array has no planes, no elements, or too many axes longer than 1, or when the array is of an OME image and
+    /// its last axes are not y and x. The error names `format`.
     pub(super) fn of(array: &'a Array, format: FileFormat) -> Result<Image<'a>, FormatError> {
         let refused = |name: String| Err(format.refused("shape", name));
         if array.rank() < 2 {
@@ -59,6 +62,7 @@ impl<'a> Image<'a> {
         }
         let samples = samples_of(array);
         let last = array.rank() - usize::from(samples > 1);
+        check_planes(array, [last - 2, last - 1], format)?;
         let mut outer: Vec<usize> = (0..last - 2).collect();
         while outer.len() > 3 {
             let is_one = |&axis: &usize| array.shape.get(axis) == Some(&1);
@@ -141,6 +145,8 @@ impl<'a> Image<'a> {
     }
 }
 
+/// The most characters of the name of an axis in an error.
+const LONGEST_NAME: usize = 32;
 /// The names of a dimension of channels, in lower case.
 const CHANNELS: [&str; 9] = [
     "c", "channel", "channels", "rgb", "rgba", "band", "bands", "sample", "samples",
@@ -175,6 +181,32 @@ pub(super) fn samples_of(array: &Array) -> u16 {
         Some(4) if is_channels && (last - 2..last).all(may_be_plane) => 4,
         _ => 1,
     }
+}
+
+/// Checks that the axes `plane` of an OME image may be called y and x. Other arrays have kinds by custom alone.
+fn check_planes(array: &Array, plane: [usize; 2], format: FileFormat) -> Result<(), FormatError> {
+    if array.image.is_none() {
+        return Ok(());
+    }
+    let name = |axis: usize| array.axes.get(axis).and_then(|axis| axis.name.as_deref());
+    let is_called = |axis: usize, letter: &str| {
+        name(axis).is_some_and(|name| name.eq_ignore_ascii_case(letter))
+    };
+    let position = |letter| (0..array.rank()).find(|&axis| is_called(axis, letter));
+    let are_elsewhere = match (position("y"), position("x")) {
+        (Some(y), Some(x)) => [y, x] != plane,
+        _ => false,
+    };
+    let is_no_space = |axis| matches!(array.kind(axis), AxisKind::Time | AxisKind::Channel);
+    if are_elsewhere || plane.into_iter().any(is_no_space) {
+        let [slow, fast] = plane.map(|axis| {
+            let name = name(axis).unwrap_or("?").chars().take(LONGEST_NAME);
+            name.collect::<String>()
+        });
+        let planes = format!("planes of {slow} and {fast} in place of y and x");
+        return Err(format.refused("axes", planes));
+    }
+    Ok(())
 }
 
 /// The roles of the axes `outer` according to their kinds; `None` if the kinds make no image. Axis
@@ -256,6 +288,49 @@ mod tests {
         ];
         for (shape, kinds, expected) in cases {
             assert_eq!(image_roles(shape, kinds), expected, "{shape:?} {kinds}");
+        }
+    }
+
+    #[test]
+    fn planes_of_an_ome_image_are_those_of_y_and_x() {
+        let cases: [(&[u64], &str, bool); 12] = [
+            (&[2, 3, 4], "cyx", true),
+            (&[2, 3, 4], "zyx", true),
+            (&[2, 3, 4], "yxc", true), // four samples a pixel
+            (&[2, 3, 4], "xyc", false),
+            (&[2, 3, 5], "yxc", false),
+            (&[2, 3, 5], "yxt", false),
+            (&[2, 3], "yx", true),
+            (&[2, 3], "xy", false),
+            (&[2, 3, 4, 5], "cxyz", false),
+            (&[2, 3, 4, 5], "cbaX", true), // nothing is called y
+            (&[2, 3], "ba", true),
+            (&[2, 3], "bc", false),
+        ];
+        for (shape, names, is_image) in cases {
+            let mut array = array("a", r#""|u1""#, shape);
+            for (axis, name) in array.axes.iter_mut().zip(names.chars()) {
+                axis.name = Some(name.to_string());
+                axis.kind = match name {
+                    't' => AxisKind::Time,
+                    'c' => AxisKind::Channel,
+                    _ => AxisKind::Space,
+                };
+            }
+            let of_image = Array {
+                image: Some("cells".to_owned()),
+                ..array.clone()
+            };
+            for format in [FileFormat::Tif, FileFormat::OmeTif] {
+                let image = Image::of(&of_image, format);
+                assert_eq!(image.is_ok(), is_image, "{names}");
+                if let Err(error) = image {
+                    let error = error.to_string();
+                    assert!(error.starts_with("axes: `planes of "), "{error}");
+                }
+                // Names and kinds of other arrays are a guess.
+                assert!(Image::of(&array, format).is_ok(), "{names}");
+            }
         }
     }
 
