@@ -15,14 +15,14 @@
 //! ```
 //!
 //! Spacings and origins with a unit of length are converted to millimetres; other units are
-//! dropped, and the numbers stay. Truth values are `MET_UCHAR`, times are `MET_LONG_LONG`. An array
+//! dropped, and the numbers stay. If an axis in space has no spacing, and another one has, there are neither. Truth values are `MET_UCHAR`, times are `MET_LONG_LONG`. An array
 //! needs 1 to 10 axes, and none may be empty. The format cannot hold attributes.
 //!
 //! Source: the `MetaIO` documentation of ITK.
 
 use std::fmt::Write;
 
-use super::axes::units::Unit;
+use super::axes::{are_partly_spaced, units::Unit};
 use super::number::Scalar;
 use super::{Array, Axis, AxisKind, FileFormat, Layout, raw};
 use crate::error::FormatError;
@@ -51,8 +51,10 @@ fn header(array: &Array) -> Result<String, FormatError> {
         "ObjectType = Image\nNDims = {rank}\nBinaryData = True\n\
          BinaryDataByteOrderMSB = False\nCompressedData = False\n"
     );
-    measures(&mut out, "Offset", 0.0, axes, |axis| axis.origin);
-    measures(&mut out, "ElementSpacing", 1.0, axes, |axis| axis.spacing);
+    if !are_partly_spaced(axes) {
+        measures(&mut out, "Offset", 0.0, axes, |axis| axis.origin);
+        measures(&mut out, "ElementSpacing", 1.0, axes, |axis| axis.spacing);
+    }
     let sizes: Vec<String> = shape.iter().rev().map(u64::to_string).collect();
     let _ = writeln!(out, "DimSize = {}", sizes.join(" "));
     if let Some(channels) = channels {
@@ -136,6 +138,16 @@ mod tests {
                         Offset = 0.0 0.0 -0.5 0.0\nElementSpacing = 5e-6 0.002 0.00065 3.0\n\
                         DimSize = 5 4 3 7\nElementType = MET_USHORT\nElementDataFile = t.raw\n";
         assert_eq!(header(&array).unwrap(), expected);
+        for axis in &mut array.axes[1..] {
+            axis.kind = AxisKind::Space;
+        }
+        assert_eq!(header(&array).unwrap(), expected);
+        array.axes[2].spacing = None;
+        let told = header(&array).unwrap();
+        assert!(
+            !told.contains("Offset") && !told.contains("Spacing"),
+            "{told}"
+        );
     }
 
     #[test]

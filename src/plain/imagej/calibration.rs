@@ -1,7 +1,7 @@
 //! Voxel sizes in the form of `ImageJ`: x and y as pixels per unit and z as `spacing`, all in one
 //! unit; time in seconds; the position of the origin in pixels.
 
-use super::super::axes::{Axis, units::Unit};
+use super::super::axes::{Axis, are_partly_spaced, units::Unit};
 use super::super::image::{Image, ImageAxis};
 use super::super::rational::rational;
 
@@ -21,7 +21,7 @@ const LONGEST_UNIT: usize = 32;
 /// The calibration of an image.
 #[derive(Debug)]
 pub(super) struct Calibration {
-    /// Sizes of x and y in `unit`, if both are known and `ImageJ` can express them.
+    /// Sizes of x and y in `unit`, if both and that of z are known and `ImageJ` can express them.
     pixel: Option<[f64; 2]>,
     /// Size of z in `unit`.
     slice: Option<f64>,
@@ -56,6 +56,8 @@ impl Calibration {
             }
         };
         let pixel = size(x).zip(size(y)).map(|(x, y)| [x, y]);
+        let in_space = [x, y, z].into_iter().flatten();
+        let pixel = pixel.filter(|_| !are_partly_spaced(in_space));
         let pixel = pixel.filter(|sizes| sizes.iter().all(|size| rational(1.0 / size).is_some()));
         let t = image.axis(ImageAxis::T);
         let frame = t.and_then(|t| {

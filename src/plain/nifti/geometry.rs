@@ -2,7 +2,7 @@
 //! seconds, milliseconds or microseconds in time.
 
 use super::super::Array;
-use super::super::axes::{Axis, AxisKind, units::Unit};
+use super::super::axes::{Axis, AxisKind, are_partly_spaced, units::Unit};
 use super::dims::NiftiDims;
 
 /// The positions of voxels.
@@ -16,7 +16,7 @@ pub(super) struct VoxelGeometry {
     pub(super) start: f64,
     /// The codes of the two units, or 0.
     pub(super) units: i32,
-    /// Whether spacings in space are known but do not fit the header.
+    /// Whether spacings in space are known but do not fit the header, or are not known along each axis.
     is_lost: bool,
 }
 
@@ -40,6 +40,10 @@ impl VoxelGeometry {
     }
 
     fn set_space(&mut self, axes: [Option<&Axis>; 3]) {
+        if are_partly_spaced(axes.into_iter().flatten()) {
+            self.is_lost = true;
+            return;
+        }
         let is_space = |axis: &&Axis| axis.spacing.is_some() && axis.kind == AxisKind::Space;
         let known: Vec<(usize, &Axis)> = axes
             .into_iter()

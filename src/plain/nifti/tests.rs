@@ -172,6 +172,7 @@ fn sizes_that_cannot_be_expressed_are_left_out() {
     array.attributes = attributes(r#"{"scale_factor": 0.1}"#);
     place(&mut array, 0, 1.0, 0.0, "pixel");
     place(&mut array, 1, 0.5, 0.0, "micrometer");
+    place(&mut array, 2, 1.0, 0.0, "pixel");
     let file = header(&array);
     let remark = "voxel sizes left out; CF scale_factor, add_offset not applied";
     assert_eq!(description(&file, 148), remark);
@@ -185,6 +186,12 @@ fn sizes_that_cannot_be_expressed_are_left_out() {
         (floats(&file, 76, 4), file[123]),
         (vec![1.0, 1.0, 0.5, 1.0], 0)
     );
+    // A size that is not known has no ratio.
+    let mut partly = array.clone();
+    partly.axes[2].spacing = None;
+    let file = header(&partly);
+    assert_eq!(floats(&file, 76, 4), [1.0; 4]);
+    assert_eq!(description(&file, 148), remark);
     // An axis that is not in space does not change the ratios.
     place(&mut array, 0, 5.0, 0.0, "degree");
     array.axes[0].kind = AxisKind::Other;

@@ -1,9 +1,10 @@
-//! The positions of the axes: as columns of one matrix if all axes are in space (or of channels),
-//! else axis by axis. An axis has either and never both.
+//! The positions of the axes: as columns of one matrix if all axes are in space (or of channels) and all of those in space have a
+//! spacing, else axis by axis. An axis has either and never both.
 
 use std::fmt::Write;
 
 use super::per_axis::per_axis;
+use crate::plain::axes::are_partly_spaced;
 use crate::plain::symbols::symbol;
 use crate::plain::{Axis, AxisKind};
 
@@ -23,7 +24,10 @@ pub(super) fn fields(out: &mut String, complex: bool, axes: &[&Axis]) {
     let only_space = axes
         .iter()
         .all(|axis| matches!(axis.kind, AxisKind::Space | AxisKind::Channel));
-    let has_space = only_space && space.iter().any(measured) && space.len() <= MOST_SPACE;
+    let has_space = only_space
+        && space.iter().any(measured)
+        && space.len() <= MOST_SPACE
+        && !are_partly_spaced(space.iter().copied());
     if has_space {
         write_space(out, complex, axes, &space);
     }

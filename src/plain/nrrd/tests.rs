@@ -89,6 +89,22 @@ data file: t.raw
 }
 
 #[test]
+fn axes_without_a_spacing_span_no_space() {
+    let mut array = array("t", r#""<u2""#, &[3, 4]);
+    array.axes = vec![
+        axis("y", AxisKind::Space, 0.5, "micrometer"),
+        axis("x", AxisKind::Space, 0.25, "micrometer"),
+    ];
+    (array.axes[0].spacing, array.axes[0].unit) = (None, None);
+    let told = header(&array).unwrap();
+    let expected = "spacings: 0.25 nan\nunits: \"um\" \"\"\nkinds: space space\n";
+    assert!(
+        told.contains(expected) && !told.contains("directions"),
+        "{told}"
+    );
+}
+
+#[test]
 fn times_say_their_unit() {
     let told = header(&array("t", r#""<M8[25s]""#, &[1])).unwrap();
     assert!(

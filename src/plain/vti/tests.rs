@@ -50,6 +50,13 @@ fn all_lengths_are_in_the_unit_of_x() {
     let (text, _) = file(&array);
     let expected = r#"Origin="200.0 4.0 1000.0" Spacing="100.0 2.0 500.0""#;
     assert!(text.contains(expected), "{text}");
+    for axis in &mut array.axes {
+        axis.kind = AxisKind::Space;
+    }
+    assert!(file(&array).0.contains(expected));
+    (array.axes[1].spacing, array.axes[1].origin) = (None, None);
+    let expected = r#"Origin="0.0 0.0 0.0" Spacing="1.0 1.0 1.0""#;
+    assert!(file(&array).0.contains(expected), "one size is not known");
 }
 
 #[test]

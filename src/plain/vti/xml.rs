@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::image::VtkImage;
 use crate::plain::Axis;
-use crate::plain::axes::units::Unit;
+use crate::plain::axes::{are_partly_spaced, units::Unit};
 use crate::plain::xml_text::escaped;
 
 /// The text after the elements.
@@ -20,8 +20,10 @@ pub(super) fn head(image: &VtkImage<'_>, len: u64, align: usize) -> Vec<u8> {
         // No axis is empty.
         let _ = write!(extent, "{blank}0 {}", length.saturating_sub(1));
     }
-    let origin = measures(image.axes, 0.0, |axis| axis.origin);
-    let spacing = measures(image.axes, 1.0, |axis| axis.spacing);
+    let is_partial = are_partly_spaced(image.axes);
+    let axes = if is_partial { &[] } else { image.axes };
+    let origin = measures(axes, 0.0, |axis| axis.origin);
+    let spacing = measures(axes, 1.0, |axis| axis.spacing);
     let first = image.names.first().map_or("", String::as_str);
     let mut out = format!(
         "<?xml version=\"1.0\"?>\n\
