@@ -11,7 +11,8 @@
 //! <https://ngff.openmicroscopy.org/0.5/> and <https://ngff.openmicroscopy.org/0.6/>, sections "axes",
 //! "coordinateTransformations" and "multiscales". `SpatialData` has versions of its own, such as `0.5-dev-spatialdata`, whose
 //! transformations of the multiscale are alternatives. A multiscale with invalid axes is skipped. A multiscale with transformations that
-//! are invalid, or that have no spacing along each axis, gives names and kinds, but neither spacings nor units, and the reason.
+//! are invalid, or that have no spacing along each axis, gives names and kinds, but neither spacings nor units, and the reason. So does
+//! an axis whose scale is not greater than 0, alone.
 
 mod image_name;
 mod transforms;
@@ -102,16 +103,21 @@ fn of_multiscale(
         Some(_) => transforms::of_version_06(own, rank),
         None => transforms::of_version_04(own, shared, rank),
     });
+    // With a unit and no spacing, readers would take one element for one unit.
     let left_out = match placed.transpose() {
         Ok(Some(placed)) => {
+            let mut without = Vec::new();
             for (axis, placed) in axes.iter_mut().zip(placed) {
-                axis.spacing = Some(placed.spacing);
-                axis.origin = placed.origin;
+                axis.spacing = placed.map(|placed| placed.spacing);
+                axis.origin = placed.and_then(|placed| placed.origin);
+                if placed.is_none() {
+                    axis.unit = None;
+                    without.push(axis.name.as_deref().unwrap_or_default());
+                }
             }
-            None
+            (!without.is_empty()).then(|| transforms::not_positive(&without))
         }
         unplaced => {
-            // With a unit and no spacing, readers would take one element for one unit.
             for axis in &mut axes {
                 axis.unit = None;
             }

@@ -168,8 +168,6 @@ fn ill_formed_transformations_give_no_sizes() {
         r#"{"type": "scale", "scale": [1, 1, 1, 1, 1]}"#,
         r#"[{"type": "scale", "scale": [1, 1, 1, 1]}]"#,
         r#"[{"type": "scale", "scale": [1, 1, 1, 1, 1, 1]}]"#,
-        r#"[{"type": "scale", "scale": [1, 1, 1, 1, 0]}]"#,
-        r#"[{"type": "scale", "scale": [1, 1, 1, 1, -1]}]"#,
         r#"[{"type": "scale", "scale": [1, 1, 1, 1, NaN]}]"#,
         r#"[{"type": "scale", "scale": [1, 1, 1, 1, 1e999]}]"#,
         r#"[{"type": "scale", "scale": [1, 1, 1, 1, "1"]}]"#,
@@ -198,6 +196,59 @@ fn ill_formed_transformations_give_no_sizes() {
     }
     let axes = of_group("1", &version_04(SCALE, "[]"), 5);
     assert_eq!(spacings(&axes), [1.0, 1.0, 1.0, 1.0, 2.0].map(Some));
+}
+
+#[test]
+fn an_axis_without_a_positive_scale_has_no_size() {
+    let units = [Some("millisecond"), None].into_iter();
+    let units: Vec<_> = units.chain([Some("micrometer"); 3]).collect();
+    let moved = r#"{"type": "translation", "translation": [3, 0, 0, 4, 5]}"#;
+    for (scale, without) in [
+        ("[0.0, 1, 1, 0.5, 2]", &[0][..]),
+        ("[1, 1, 1, -0.5, 2]", &[3]),
+        ("[1, 0, 1, -0.5, 2]", &[1, 3]),
+        ("[-1, 0, -0.0, 0, -1]", &[0, 1, 2, 3, 4]),
+    ] {
+        let own = format!(r#"[{{"type": "scale", "scale": {scale}}}, {moved}]"#);
+        let found = of_ancestors(&[("1", &version_04(&own, SHARED))], &[2; 5]);
+        for (i, (axis, unit)) in found.axes.iter().zip(&units).enumerate() {
+            let is_placed = !without.contains(&i);
+            assert_eq!(axis.spacing.is_some(), is_placed, "{scale} {i}");
+            assert_eq!(axis.origin.is_some(), is_placed, "{scale} {i}");
+            let unit = unit.filter(|_| is_placed);
+            assert_eq!(axis.unit.as_deref(), unit, "{scale} {i}");
+        }
+        let reason = found.left_out.unwrap().to_string();
+        let named = without
+            .iter()
+            .map(|&i| format!("`{}`", names(&found.axes)[i]));
+        let named = named.collect::<Vec<_>>().join(", ");
+        assert!(reason.contains(&format!("along {named} is")), "{reason}");
+    }
+    let output = r#""output": {"name": "own"}"#;
+    let text = version_06(&format!(
+        r#"[{{"type": "scale", "scale": [-2, 3], {output}}}]"#
+    ));
+    let found = of_ancestors(&[("s0", &text)], &[4, 5]);
+    assert_eq!(spacings(&found.axes), [None, Some(3.0)]);
+    // The error names no more than it has room for.
+    let axes: Vec<String> = (0..30)
+        .map(|n| format!(r#""{n}{}""#, "a".repeat(1000)))
+        .collect();
+    let text = format!(
+        r#"{{"multiscales": [{{"axes": [{}], "datasets": [{{"path": "0", "coordinateTransformations":
+            [{{"type": "scale", "scale": {:?}}}]}}]}}]}}"#,
+        axes.join(","),
+        [0; 30]
+    );
+    let groups = attributes(&text);
+    let ancestor = Ancestor {
+        path: "0",
+        name: "",
+        attributes: &groups,
+    };
+    let found = super::axes(&[2; 30], &[const { None }; 30], &[ancestor], &[]);
+    assert!(found.left_out.unwrap().to_string().len() < 500);
 }
 
 #[test]
@@ -368,10 +419,6 @@ fn transformations_without_voxel_sizes_are_named() {
         ),
         (r#"{"type": "rotation", "path": "r", OUT}"#, "`rotation`"),
         (r#"{"type": "scale", "scale": [1], OUT}"#, "for each axis"),
-        (
-            r#"{"type": "scale", "scale": [1, 0], OUT}"#,
-            "greater than 0",
-        ),
         (
             r#"{"type": "sequence", "transformations": 3, OUT}"#,
             "must be a list",

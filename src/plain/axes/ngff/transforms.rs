@@ -15,6 +15,8 @@ use crate::metadata::{Attributes, JsonTree};
 pub(super) const MEMBER: &str = "coordinateTransformations";
 /// The coordinate system of which `SpatialData` speaks if nothing else is said.
 const GLOBAL: &str = "global";
+/// The most axes that an error names.
+const MOST_NAMED: usize = 8;
 /// The most sequences within each other.
 const MOST_DEPTH: usize = 8;
 
@@ -27,16 +29,17 @@ pub(super) struct Placed {
     pub(super) origin: Option<f64>,
 }
 
-/// The composition of the transformations that were applied so far, axis by axis.
-struct Composition(Vec<Placed>);
+/// The composition of the transformations that were applied so far, axis by axis. `None` along an axis with a scale that is not
+/// greater than 0.
+struct Composition(Vec<Option<Placed>>);
 
 /// The transformations of versions 0.4 and 0.5: those of a dataset (`own`), which have a scale, and then
-/// those of its multiscale (`shared`).
+/// those of its multiscale (`shared`). `None` for an axis with a scale that is not greater than 0.
 pub(super) fn of_version_04(
     own: &JsonTree,
     shared: Option<&JsonTree>,
     rank: usize,
-) -> Result<Vec<Placed>, FormatError> {
+) -> Result<Vec<Option<Placed>>, FormatError> {
     let mut composition = Composition::new(rank);
     if !composition.apply_steps(transformations(own)?)? {
         return Err(refused("there is no scale"));
@@ -81,8 +84,11 @@ pub(super) fn output_name(transformation: &Attributes) -> Option<&str> {
     }
 }
 
-/// The transformation of a dataset of version 0.6: to the image's own coordinate system.
-pub(super) fn of_version_06(own: &JsonTree, rank: usize) -> Result<Vec<Placed>, FormatError> {
+/// The transformation of a dataset of version 0.6: to the image's own coordinate system. `None` as in [`of_version_04`].
+pub(super) fn of_version_06(
+    own: &JsonTree,
+    rank: usize,
+) -> Result<Vec<Option<Placed>>, FormatError> {
     let [transformation] = transformations(own)? else {
         return Err(refused("must be one transformation"));
     };
@@ -93,14 +99,11 @@ pub(super) fn of_version_06(own: &JsonTree, rank: usize) -> Result<Vec<Placed>, 
 
 impl Composition {
     fn new(rank: usize) -> Composition {
-        let spacing = 1.0;
-        Composition(vec![
-            Placed {
-                spacing,
-                origin: None
-            };
-            rank
-        ])
+        let here = Placed {
+            spacing: 1.0,
+            origin: None,
+        };
+        Composition(vec![Some(here); rank])
     }
 
     /// Applies a list of version 0.4: a scale, a translation, or both in this order. Returns whether there is a scale.
@@ -128,18 +131,19 @@ impl Composition {
             "identity" => {}
             "scale" => {
                 let by = self.vector(transformation, "scale")?;
-                if by.iter().any(|&by| by <= 0.0) {
-                    return Err(refused("a scale is not greater than 0"));
-                }
                 for (axis, by) in self.0.iter_mut().zip(by) {
-                    axis.spacing *= by;
-                    axis.origin = axis.origin.map(|origin| origin * by);
+                    *axis = axis.filter(|_| by > 0.0).map(|axis| Placed {
+                        spacing: axis.spacing * by,
+                        origin: axis.origin.map(|origin| origin * by),
+                    });
                 }
             }
             "translation" => {
                 let by = self.vector(transformation, "translation")?;
                 for (axis, by) in self.0.iter_mut().zip(by) {
-                    axis.origin = Some(axis.origin.unwrap_or(0.0) + by);
+                    if let Some(axis) = axis {
+                        axis.origin = Some(axis.origin.unwrap_or(0.0) + by);
+                    }
                 }
             }
             "sequence" if depth < MOST_DEPTH => {
@@ -167,11 +171,11 @@ impl Composition {
         numbers.ok_or_else(|| refused(&format!("`{member}` must be a number for each axis")))
     }
 
-    fn finish(self) -> Result<Vec<Placed>, FormatError> {
+    fn finish(self) -> Result<Vec<Option<Placed>>, FormatError> {
         let is_sound = |axis: &Placed| {
             axis.spacing.is_normal() && axis.spacing > 0.0 && axis.origin.is_none_or(f64::is_finite)
         };
-        if !self.0.iter().all(is_sound) {
+        if !self.0.iter().flatten().all(is_sound) {
             return Err(refused(
                 "a product of scales, or an origin, is out of range",
             ));
@@ -194,9 +198,28 @@ fn ill_formed() -> FormatError {
 
 /// The error that a transformation of this type gives no spacings.
 fn not_separate(kind: &str) -> FormatError {
-    // The name may be of any length.
-    let name: String = kind.chars().take(32).collect();
-    refused(&format!("`{name}` gives no voxel size along each axis"))
+    refused(&format!(
+        "`{}` gives no voxel size along each axis",
+        shortened(kind)
+    ))
+}
+
+/// The error that these axes have a scale that is not greater than 0.
+pub(super) fn not_positive(axes: &[&str]) -> FormatError {
+    let names = axes.iter().take(MOST_NAMED);
+    let names: Vec<String> = names.map(|name| format!("`{}`", shortened(name))).collect();
+    FormatError::document(
+        MEMBER,
+        format!(
+            "the scale along {} is not greater than 0, so spacing and unit are left out there",
+            names.join(", ")
+        ),
+    )
+}
+
+/// The beginning of a name, which may be of any length.
+fn shortened(name: &str) -> String {
+    name.chars().take(32).collect()
 }
 
 fn refused(problem: &str) -> FormatError {
