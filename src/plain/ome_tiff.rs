@@ -55,7 +55,7 @@ pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
     let described = Described {
         name: array.image.as_ref().unwrap_or(&array.name),
         attributes: &array.attributes,
-        omitted: &[],
+        omitted: &xml::unknown_units(&pixels),
     };
     let description = Field::text(tag::IMAGE_DESCRIPTION, &xml::document(&described, &pixels));
     let directories = Directories::new(

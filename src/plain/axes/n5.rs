@@ -105,7 +105,11 @@ fn cosem(transform: &Attributes, rank: usize) -> Option<Vec<Axis>> {
             origin: translate
                 .as_ref()
                 .and_then(|translate| translate.get(i).copied()),
-            unit: units.as_ref().and_then(|units| units.get(i).cloned()),
+            unit: units
+                .as_ref()
+                .and_then(|units| units.get(i))
+                .filter(|unit| !unit.trim().is_empty())
+                .cloned(),
             channels: Vec::new(),
         });
     Some(axes.collect())
@@ -170,7 +174,7 @@ fn resolution(attributes: &Attributes, rank: usize) -> Option<Vec<(f64, Option<S
             }),
     };
     let units = units.unwrap_or_default();
-    let unit_of = |i: usize| units.get(i).filter(|unit| !unit.is_empty()).cloned();
+    let unit_of = |i: usize| units.get(i).filter(|unit| !unit.trim().is_empty()).cloned();
     Some(
         sizes
             .into_iter()

@@ -172,7 +172,7 @@ fn axis(entry: &JsonTree) -> Option<Axis> {
             None => axis.kind,
         },
         unit: text("unit")?
-            .filter(|unit| !unit.is_empty())
+            .filter(|unit| !unit.trim().is_empty())
             .map(str::to_owned),
         ..axis
     })

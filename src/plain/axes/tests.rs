@@ -66,6 +66,8 @@ fn version_04_scales_the_dataset_and_then_all() {
     assert_eq!(axes[1].unit, None);
     assert_eq!(axes[4].kind, AxisKind::Space);
     assert_eq!(axes[4].origin, None);
+    let blank = version_04(SCALE, SHARED).replace("millisecond", " ");
+    assert_eq!(of_group("1", &blank, 5)[0].unit, None);
     let axes = of_group("./0/", &version_04(SCALE, SHARED), 5);
     assert_eq!(spacings(&axes), [0.1, 1.0, 0.5, 0.5, 0.5].map(Some));
 }

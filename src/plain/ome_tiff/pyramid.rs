@@ -48,6 +48,7 @@ pub(in crate::plain) fn file(group: &Group, options: &Options) -> Result<GroupFi
         let none = || FormatError::document("multiscales", "the image has no levels");
         return Err(reason.unwrap_or_else(none));
     };
+    omitted.extend(xml::unknown_units(finest));
     let described = Described {
         name: finest.array.image.as_ref().unwrap_or(&group.name),
         attributes: &group.attributes,

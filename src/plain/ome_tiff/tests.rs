@@ -134,6 +134,28 @@ fn the_xml_tells_sizes_and_order() {
 }
 
 #[test]
+fn units_that_ome_lacks_are_named() {
+    let mut array = image("<u2", &[2, 3, 4, 5], "tzyx");
+    for (axis, unit) in array.axes.iter_mut().zip(["frame", "pixel", "bogus", "um"]) {
+        axis.spacing = Some(0.5);
+        axis.unit = Some(unit.to_owned());
+    }
+    let xml = xml_of(&array);
+    for part in [
+        r#" PhysicalSizeX="0.5" PhysicalSizeXUnit="µm""#,
+        r#" PhysicalSizeY="0.5" PhysicalSizeYUnit="reference frame""#,
+        r#" PhysicalSizeZ="0.5" PhysicalSizeZUnit="pixel""#,
+        r#"<M K="zarr_omitted">a&lt;b:Y: unit: `bogus` cannot be expressed in OME-TIFF&#10;a&lt;b:T: unit: `frame` cannot"#,
+    ] {
+        assert!(xml.contains(part), "{part}\n{xml}");
+    }
+    assert!(!xml.contains("TimeIncrement"), "{xml}");
+    // A unit without a size says nothing.
+    array.axes[2].spacing = None;
+    assert!(!xml_of(&array).contains("bogus"));
+}
+
+#[test]
 fn the_xml_has_the_image_and_its_channels() {
     let mut array = image("<u2", &[2, 4, 5], "cyx");
     array.image = Some("cells & more".to_owned());

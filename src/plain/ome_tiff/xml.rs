@@ -4,17 +4,19 @@
 
 use std::fmt::Write;
 
-use super::super::Omitted;
 use super::super::axes::{Axis, Channel, units::Unit};
 use super::super::cf::attributes::OMITTED;
 use super::super::image::{Image, ImageAxis};
 use super::super::xml_text::escaped;
+use super::super::{FileFormat, Omitted};
 use super::pixels::Pixels;
 use crate::metadata::{Attributes, JsonTree};
 
 const SCHEMA: &str = "http://www.openmicroscopy.org/Schemas/OME/2016-06";
 /// If there are more channels, they are counted but not described one by one.
 const MOST_CHANNELS: u64 = 1024;
+/// The most characters of a unit that are told.
+const LONGEST_UNIT: usize = 32;
 /// The most bytes of XML for attributes; attributes beyond that are left out.
 const MOST_ATTRIBUTES: usize = 64 << 10;
 
@@ -27,6 +29,8 @@ const OTHER_LENGTHS: [(&str, &str); 6] = [
     ("mi", "mile"),
     ("pc", "parsec"),
 ];
+/// The OME unit of lengths that converts to no other.
+const REFERENCE_FRAME: &str = "reference frame";
 /// The prefixes that the OME model has for seconds.
 const TIME_PREFIXES: [&str; 10] = ["M", "k", "", "d", "c", "m", "u", "n", "p", "f"];
 const OTHER_TIMES: [(&str, &str); 3] = [("min", "minute"), ("h", "hour"), ("d", "day")];
@@ -36,7 +40,7 @@ pub(super) struct Described<'a> {
     pub(super) name: &'a str,
     /// The attributes of the array or group.
     pub(super) attributes: &'a Attributes,
-    /// The arrays and elements that the file does not hold.
+    /// The arrays and facts that the file does not hold.
     pub(super) omitted: &'a [Omitted],
 }
 
@@ -82,7 +86,7 @@ fn pixels(image: &Image<'_>, pixel_type: &str) -> String {
     let space = [("X", x), ("Y", y), ("Z", image.axis(ImageAxis::Z))];
     let mut position = String::new();
     for (name, axis) in space {
-        let Some((axis, unit)) = axis.and_then(|axis| Some((axis, length_unit(axis)?))) else {
+        let Some((axis, unit)) = axis.map(|axis| (axis, length_unit(axis))) else {
             continue;
         };
         if let Some(spacing) = axis.spacing {
@@ -93,7 +97,9 @@ fn pixels(image: &Image<'_>, pixel_type: &str) -> String {
         }
     }
     let time = image.axis(ImageAxis::T);
-    if let Some((spacing, unit)) = time.and_then(|t| Some((t.spacing?, time_unit(t)?))) {
+    if let Some((spacing, unit)) =
+        time.and_then(|t| Some((t.spacing?, known_time(t.unit.as_deref()?)?)))
+    {
         xml.push_str(&quantity("TimeIncrement", spacing, &unit));
     }
     xml.push_str(">\n");
@@ -151,17 +157,49 @@ fn dimension_order(image: &Image<'_>) -> String {
     "XY".chars().chain(letters).collect()
 }
 
-/// The OME name of the unit of an axis in space. Without a unit it is "reference frame", which
-/// converts to no other, because OME reads a missing unit as micrometres.
-fn length_unit(axis: &Axis) -> Option<String> {
-    let Some(word) = axis.unit.as_deref() else {
-        return Some("reference frame".to_owned());
-    };
+/// The OME name of the unit of an axis in space. Without a unit, or with one that OME lacks, it is "reference frame", because OME
+/// reads a missing unit as micrometres.
+fn length_unit(axis: &Axis) -> String {
+    let name = axis.unit.as_deref().and_then(known_length);
+    name.unwrap_or_else(|| REFERENCE_FRAME.to_owned())
+}
+
+/// The OME name of the unit of length called `word`.
+fn known_length(word: &str) -> Option<String> {
+    if matches!(word, "pixel" | "pixels") {
+        return Some("pixel".to_owned());
+    }
     named(Unit::length(word)?, "m", &OTHER_LENGTHS, Unit::length)
 }
 
-fn time_unit(axis: &Axis) -> Option<String> {
-    let unit = Unit::time(axis.unit.as_deref()?)?;
+/// A function that gives the OME name of the unit called by a word.
+type UnitName = fn(&str) -> Option<String>;
+
+/// The units along which `planes` have sizes, and which OME lacks.
+pub(super) fn unknown_units(planes: &Pixels<'_>) -> Vec<Omitted> {
+    let [y, x] = planes.image.plane_axes();
+    let [z, time] = [ImageAxis::Z, ImageAxis::T].map(|role| planes.image.axis(role));
+    let all: [(&str, Option<&Axis>, UnitName); 4] = [
+        ("X", x, known_length),
+        ("Y", y, known_length),
+        ("Z", z, known_length),
+        ("T", time, known_time),
+    ];
+    let unknown = all.into_iter().filter_map(|(name, axis, known)| {
+        let axis = axis.filter(|axis| axis.spacing.is_some())?;
+        let word = axis.unit.as_deref().filter(|word| known(word).is_none())?;
+        let word: String = word.chars().take(LONGEST_UNIT).collect();
+        Some(Omitted {
+            name: format!("{}:{name}", planes.array.name),
+            reason: FileFormat::OmeTif.refused("unit", word),
+        })
+    });
+    unknown.collect()
+}
+
+/// The OME name of the unit of time called `word`.
+fn known_time(word: &str) -> Option<String> {
+    let unit = Unit::time(word)?;
     let is_known = unit.prefix().is_none_or(|it| TIME_PREFIXES.contains(&it));
     named(unit, "s", &OTHER_TIMES, Unit::time).filter(|_| is_known)
 }
@@ -230,15 +268,13 @@ mod tests {
                 ..Axis::default()
             })
         };
-        assert_eq!(unit(Some("micrometer")).as_deref(), Some("µm"));
-        assert_eq!(unit(Some("angstrom")).as_deref(), Some("Å"));
-        assert_eq!(unit(Some("inch")).as_deref(), Some("in"));
-        assert_eq!(unit(Some("degrees_north")).as_deref(), None);
-        assert_eq!(unit(None).as_deref(), Some("reference frame"));
-        let minute = Axis {
-            unit: Some("minute".to_owned()),
-            ..Axis::default()
-        };
-        assert_eq!(time_unit(&minute).as_deref(), Some("min"));
+        assert_eq!(unit(Some("micrometer")), "µm");
+        assert_eq!(unit(Some("angstrom")), "Å");
+        assert_eq!(unit(Some("inch")), "in");
+        assert_eq!(unit(Some("pixels")), "pixel");
+        assert_eq!(unit(Some("degrees_north")), "reference frame");
+        assert_eq!(unit(None), "reference frame");
+        assert_eq!(known_time("minute").as_deref(), Some("min"));
+        assert_eq!(known_time("frame"), None);
     }
 }

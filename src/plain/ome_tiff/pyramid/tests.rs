@@ -69,6 +69,20 @@ fn levels_reduce_y_and_x_only() {
 }
 
 #[test]
+fn units_of_the_finest_level_are_named() {
+    let mut levels = vec![
+        level("0", "<u2", &[64, 48], "yx"),
+        level("1", "<u2", &[32, 24], "yx"),
+    ];
+    for axis in levels.iter_mut().flat_map(|level| &mut level.axes) {
+        axis.spacing = Some(1.0);
+        axis.unit = Some("bogus".to_owned());
+    }
+    let names = reasons(levels).into_iter().map(|(name, _)| name);
+    assert_eq!(names.collect::<Vec<_>>(), ["0:X", "0:Y"]);
+}
+
+#[test]
 fn an_image_without_levels_has_no_file() {
     let refused = file(
         &group(vec![level("0", "<i8", &[4, 4], "yx")]),
