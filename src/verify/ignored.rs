@@ -8,7 +8,7 @@ use crate::store::Prefix;
 /// The most findings of one kind that are named. Further findings are counted.
 const MOST_NAMED: u64 = 20;
 
-/// Things of one kind that readers ignore.
+/// Things of one kind that readers ignore, or do not notice.
 #[derive(Default)]
 pub(super) struct Ignored {
     count: u64,

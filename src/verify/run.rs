@@ -50,6 +50,14 @@ struct Readers<'a> {
     found: &'a Found<'a>,
 }
 
+/// Facts that are gathered from node to node.
+#[derive(Default)]
+struct Gathered {
+    copies: Copies,
+    /// The arrays whose chunks have no checksum.
+    unchecked: Ignored,
+}
+
 impl Verification<'_> {
     /// Examines everything, and calls `found` with each finding.
     pub fn run(&self, counters: &Counters, found: &Found<'_>) {
@@ -87,26 +95,28 @@ impl Verification<'_> {
     /// Examines the documents of all nodes, and sends the objects of the arrays.
     fn find_all(&self, sender: &SyncSender<ObjectPart>, counters: &Counters, found: &Found<'_>) {
         let mut strays = Strays::new(self.hierarchy);
-        let mut copies = Copies::default();
+        let mut gathered = Gathered::default();
         for (path, node) in Walk::new(self.hierarchy, self.start) {
             let outcome = node.and_then(|TreeNode { node, place }| {
                 if self.purpose == Purpose::Verify && matches!(place, TreePlace::Store) {
                     self.look_around(&path, &node, &mut strays, found);
-                    copies.look_for(&path, &node, found);
+                    gathered.copies.look_for(&path, &node, found);
                 }
                 if matches!(node, Node::Implicit) {
                     report_document_name(&path, found);
                     return Ok(());
                 }
                 counters.nodes.fetch_add(1, Ordering::Relaxed);
-                self.find_of_node(&path, &node, &mut copies, (sender, counters), found)
+                self.find_of_node(&path, &node, &mut gathered, (sender, counters), found)
             });
             if let Err(error) = outcome {
                 found(Finding::of_error(&path, None, &error));
             }
         }
         strays.end(self.start, found);
-        copies.end(found);
+        gathered.copies.end(found);
+        let what = "arrays whose chunks have no checksum";
+        gathered.unchecked.end(self.start, what, found);
     }
 
     /// Reports what lies in the directory of `node` and belongs to no node. Arrays are examined with their chunks.
@@ -127,7 +137,7 @@ impl Verification<'_> {
         &self,
         path: &Prefix,
         node: &Node,
-        copies: &mut Copies,
+        gathered: &mut Gathered,
         (sender, counters): (&SyncSender<ObjectPart>, &Counters),
         found: &Found<'_>,
     ) -> Result<(), Error> {
@@ -146,7 +156,7 @@ impl Verification<'_> {
                     found(Finding::new(Severity::Damage, path, problem));
                 }
                 self.look_at_attributes(path, node, found);
-                copies.compare(self.hierarchy, path, group, found)
+                gathered.copies.compare(self.hierarchy, path, group, found)
             }
             Node::Array(_) if !(self.selects)(path) => Ok(()),
             Node::Array(array) => {
@@ -154,7 +164,7 @@ impl Verification<'_> {
                 if self.purpose == Purpose::Verify {
                     self.look_at_attributes(path, node, found);
                 }
-                self.find_of_array(path, array, (sender, counters), found)
+                self.find_of_array(path, array, gathered, (sender, counters), found)
             }
         }
     }
@@ -191,6 +201,7 @@ impl Verification<'_> {
         &self,
         path: &Prefix,
         node: &ArrayNode,
+        gathered: &mut Gathered,
         (sender, counters): (&SyncSender<ObjectPart>, &Counters),
         found: &Found<'_>,
     ) -> Result<(), Error> {
@@ -204,10 +215,10 @@ impl Verification<'_> {
                 [] => "no codecs".to_owned(),
                 codecs => codecs.join(", "),
             };
-            let problem = format!(
-                "{key}: chunks have no checksum ({codecs}), so that other values may be in them unnoticed"
+            let what = format!(
+                "chunks have no checksum ({codecs}), so that other values may be in them unnoticed"
             );
-            found(Finding::new(Severity::Note, path, problem));
+            gathered.unchecked.add(path, key, &what, found);
         }
         let objects = ArrayObjects {
             path,

@@ -69,6 +69,15 @@ def test_a_sound_store_passes(store):
     assert "blosc/zarr.json: chunks have no checksum" in done.stdout and "gzip/zarr.json" not in done.stdout
 
 
+def test_many_arrays_without_checksums_are_counted(tmp_path):
+    group = zarr.create_group(tmp_path / "many.zarr")
+    for number in range(23):
+        group.create_array(f"a{number}", shape=(2,), chunks=(2,), dtype="u1", compressors=None)
+    done = run(BINARY, "--verify", tmp_path / "many.zarr")
+    assert done.returncode == 0 and done.stdout.count("chunks have no checksum (bytes)") == 20, done.stdout
+    assert "note: 3 more arrays whose chunks have no checksum\n" in done.stdout and "21 notes" in done.stdout, done.stdout
+
+
 def test_a_damaged_chunk_is_named_by_its_place(store):
     chunk = store / "gzip" / "c" / "2" / "1"
     chunk.write_bytes(chunk.read_bytes()[:-3])
