@@ -48,6 +48,7 @@ impl ArrayIdentity {
             chunk_keys,
             separator_is_assumed,
             dimension_names,
+            dimension_references,
             doubts,
             decoding,
         } = metadata;
@@ -91,6 +92,7 @@ impl ArrayIdentity {
         prefix.hash(&mut hasher);
         shape.hash(&mut hasher);
         dimension_names.hash(&mut hasher);
+        dimension_references.hash(&mut hasher);
         // The lists and texts take about as much again for their pointers and lengths.
         let model_bytes = size_of::<ArrayMetadata>() as u64 + 2 * hasher.bytes;
         let array = hasher.finish();

@@ -97,6 +97,7 @@ pub fn parse_array(text: &[u8], generation: Generation) -> Result<ArrayMetadata,
         },
         separator_is_assumed: false,
         dimension_names: None,
+        dimension_references: None,
         doubts: Vec::new(),
         decoding,
     })

@@ -20,6 +20,7 @@ mod chunk_key;
 mod codecs;
 pub mod consolidated;
 pub mod crs_attribute;
+mod dimensions;
 mod document;
 pub mod draft;
 mod json;
@@ -46,6 +47,7 @@ pub mod write;
 pub use attributes::{Attributes, JsonTree};
 pub use chunk_key::{ChunkKeyEncoding, KeyKind};
 pub(crate) use chunk_key::{index_of, push_index};
+pub use dimensions::dimension_names;
 pub use document::{check_array_document_len, check_attributes_document, check_outlined};
 pub use strict_json::strict_json;
 pub use write::Target;
@@ -148,6 +150,9 @@ pub struct ArrayMetadata {
     pub separator_is_assumed: bool,
     /// The name of each dimension that has one; `None` when the document has no names.
     pub dimension_names: Option<Vec<Option<String>>>,
+    /// The names of dimensions that `NCZarr` has in the document of a v2 array. They count where the attributes have no names
+    /// ([`dimension_names`]).
+    pub dimension_references: Option<Vec<String>>,
     /// Warnings about parts of the document that are ambiguous, and how they are read.
     pub doubts: Vec<String>,
     /// Everything that decoding needs, or the reason why the array cannot be decoded.

@@ -117,6 +117,7 @@ pub fn parse_array(text: &[u8]) -> Result<ArrayMetadata, FormatError> {
     Ok(ArrayMetadata {
         zarr_format: ZarrFormat::N5,
         dimension_names: axes(&root, shape.len()),
+        dimension_references: None,
         shape,
         chunks: ChunkLengths::equal(&chunk_shape),
         data_type: spelled(data_type),

@@ -114,6 +114,7 @@ pub(super) fn array(
         },
         separator_is_assumed: false,
         dimension_names: None,
+        dimension_references: None,
         doubts: Vec::new(),
         decoding,
     })

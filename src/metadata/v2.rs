@@ -19,6 +19,7 @@ use serde_json::value::RawValue;
 
 use super::chunk_key::parse_separator;
 use super::consolidated::is_known_v2;
+use super::dimensions;
 use super::document::{
     JsonDocument, check_array_document_len, check_format, lengths_or_one, spelled,
 };
@@ -62,6 +63,7 @@ pub fn parse_array(text: &[u8]) -> Result<ArrayMetadata, FormatError> {
         },
         separator_is_assumed: separator.is_none(),
         dimension_names: None,
+        dimension_references: dimensions::of_zarray(&root),
         doubts: Vec::new(),
         decoding,
     })

@@ -149,6 +149,7 @@ fn array(root: &Members<'_>) -> Result<ArrayMetadata, FormatError> {
         chunk_keys,
         separator_is_assumed: false,
         dimension_names,
+        dimension_references: None,
         doubts: doubts(&decoding),
         decoding,
     })

@@ -133,7 +133,7 @@ fn of_document(
     };
     attributes = with_missing(attributes, (own, &shown_attributes), spell)?;
     if after.dimension_names.is_some() || before.dimension_names.is_some() {
-        attributes = with_names(&attributes, own, &after)?;
+        attributes = with_names(&attributes, own, (&before, &after))?;
     }
     Ok(Change {
         shape: Some(after.shape),
@@ -181,11 +181,12 @@ fn differs(name: &str, one: &[u8], other: &[u8]) -> Result<bool, FormatError> {
     Ok(members.iter().any(|member| member == name))
 }
 
-/// The written `attributes`, in which `_ARRAY_DIMENSIONS` are the names of the dimensions of `after`.
+/// The written `attributes`, in which `_ARRAY_DIMENSIONS` are the names of the dimensions of `after`. Names that are the
+/// same as `before` stay where the store has them, which may be another place.
 fn with_names(
     attributes: &[u8],
     own: &[u8],
-    after: &ArrayMetadata,
+    (before, after): (&ArrayMetadata, &ArrayMetadata),
 ) -> Result<Vec<u8>, FormatError> {
     let has = |member: &String| member == ARRAY_DIMENSIONS;
     let is_written = carry::differences(attributes, EMPTY)?.iter().any(has);
@@ -195,6 +196,10 @@ fn with_names(
             let problem = "the attribute _ARRAY_DIMENSIONS says something else";
             return Err(FormatError::document("dimension_names", problem));
         }
+    }
+    if after.dimension_names == before.dimension_names {
+        let list = member_text(own, ARRAY_DIMENSIONS)?;
+        return carry::with_member(attributes, ARRAY_DIMENSIONS, list.as_deref());
     }
     let names = after.dimension_names.as_ref().map(|names| {
         list_of_names(names).ok_or_else(|| {

@@ -113,6 +113,34 @@ fn attributes_and_names_of_a_v2_array_are_written_as_v3() {
 }
 
 #[test]
+fn names_of_nczarr_stay_where_the_store_has_them() {
+    let nczarr = r#""_NCZARR_ARRAY": {"dimrefs": ["/x"]}, "mine""#;
+    let document = ZARRAY.replace("\"mine\"", nczarr);
+    let source = StoredDocuments {
+        document: document.as_bytes(),
+        attributes: None,
+    };
+    let metadata = v2::parse_array(document.as_bytes()).unwrap();
+    let shown = crate::metadata::write::array(&metadata, &source, ENCODED, Target::V3).unwrap();
+    let mut shown: serde_json::Value = serde_json::from_slice(&shown).unwrap();
+    assert_eq!(shown["dimension_names"], serde_json::json!(["x"]));
+    assert_eq!(shown["attributes"], serde_json::json!({"_FillValue": 0}));
+    shown["attributes"]["a"] = 1.into();
+    for (name, expected) in [
+        ("x", serde_json::json!({"a": 1})),
+        ("t", serde_json::json!({"_ARRAY_DIMENSIONS": ["t"], "a": 1})),
+    ] {
+        shown["dimension_names"] = serde_json::json!([name]);
+        let text = shown.to_string();
+        let written = (DocumentName::ZarrJson, text.as_bytes());
+        let new = array(&metadata, &source, V3, written, v2::parse_array).unwrap();
+        assert_eq!(new.document, document.as_bytes());
+        let found: serde_json::Value = serde_json::from_slice(&new.attributes.unwrap()).unwrap();
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
 fn what_a_v2_array_cannot_become_is_refused_by_name() {
     let refused = |attributes, change: &dyn Fn(&mut serde_json::Value)| {
         written_v2(attributes, &shown_as_v3(attributes, change)).unwrap_err()

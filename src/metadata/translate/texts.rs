@@ -1,12 +1,10 @@
 //! Parts of documents as texts.
 
+pub(super) use super::super::dimensions::ARRAY_DIMENSIONS;
 use super::super::document::{self, JsonDocument, quoted};
 use super::super::json::{self, Json};
 use super::super::{ArrayMetadata, DocumentName, NodeMetadata, carry, strict, v2, v3};
 use crate::error::FormatError;
-
-/// The attribute with the names of a v2 array's dimensions, by the convention of xarray.
-pub(super) const ARRAY_DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
 
 /// An object without members.
 pub(super) const EMPTY: &[u8] = b"{}";

@@ -4,15 +4,13 @@ use serde_json::value::RawValue;
 
 use super::super::attributes::say_nothing;
 use super::super::carry::{object_of, with_member};
+use super::super::dimensions::{self, ARRAY_DIMENSIONS};
 use super::super::document::{Edits, JsonDocument, attributes_in, is_empty, quoted};
 use super::super::draft::hidden_filters;
 use super::super::{ArrayMetadata, ZarrFormat, missing, n5, splice};
 use super::source::{ChunkContent, StoredDocuments};
 use crate::error::FormatError;
-use crate::metadata::json::{self, Json, Members};
-
-/// The attribute with the names of a v2 array's dimensions, by the convention of xarray.
-const ARRAY_DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
+use crate::metadata::json;
 
 /// The names of the dimensions that have one; `None` if there are no names.
 type DimensionNames = Option<Vec<Option<String>>>;
@@ -174,14 +172,15 @@ pub(super) fn array_attributes_v3(
 ) -> Result<(Option<Vec<u8>>, DimensionNames), FormatError> {
     let attributes = of_array(array.zarr_format, source)?;
     let names = dimension_names(array, attributes.as_deref())?;
-    let (Some(text), Some(_), None) = (&attributes, &names, &array.dimension_names) else {
+    if names.is_none() || array.dimension_names.is_some() {
         return Ok((attributes, names));
-    };
-    let text = with_member(text, ARRAY_DIMENSIONS, None)?;
+    }
+    let text = attributes.unwrap_or_else(|| b"{}".to_vec());
+    let text = with_member(&text, ARRAY_DIMENSIONS, None)?;
     Ok((Some(missing::attributes_v3(array, text)?), names))
 }
 
-/// The names of the dimensions of an array: those of its document, or those in `_ARRAY_DIMENSIONS`.
+/// The names of the dimensions of an array, which has these `attributes`.
 ///
 /// # Errors
 ///
@@ -190,25 +189,11 @@ pub fn dimension_names(
     array: &ArrayMetadata,
     attributes: Option<&[u8]>,
 ) -> Result<Option<Vec<Option<String>>>, FormatError> {
-    if array.dimension_names.is_some() {
-        return Ok(array.dimension_names.clone());
-    }
-    let Some(attributes) = attributes else {
-        return Ok(None);
+    let Some(attributes) = attributes.filter(|_| array.dimension_names.is_none()) else {
+        return Ok(dimensions::dimension_names(array, |_| None));
     };
     let document = JsonDocument::parse(attributes)?;
-    Ok(names(&document.root()?, array.shape.len()))
-}
-
-/// The names in `_ARRAY_DIMENSIONS`; `None` when it is not a list of one name for each dimension.
-fn names(attributes: &Members<'_>, rank: usize) -> Option<Vec<Option<String>>> {
-    let value = attributes.get(ARRAY_DIMENSIONS)?;
-    let Ok(Json::Array(items)) = Json::of(value) else {
-        return None;
-    };
-    let names = items
-        .into_iter()
-        .map(|item| json::string(item, "a name").ok());
-    let names: Vec<String> = names.collect::<Option<_>>()?;
-    (names.len() == rank).then(|| names.into_iter().map(Some).collect())
+    let root = document.root()?;
+    let texts = |path: &[&str]| dimensions::texts(&root, path);
+    Ok(dimensions::dimension_names(array, texts))
 }

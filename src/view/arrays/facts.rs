@@ -12,7 +12,7 @@ use crate::error::{Error, FormatError};
 use crate::fresh::{LastCheck, Observations};
 use crate::hierarchy::{ArrayDocuments, ArrayNode, Node};
 use crate::metadata::attributes::{MEMORY_PER_BYTE, check_len, compact};
-use crate::metadata::{Attributes, ZarrFormat};
+use crate::metadata::{Attributes, ZarrFormat, dimension_names};
 use crate::plain::{Array, Axis, FileFormat, GeoFacts, Selected, Selection, Strings};
 use crate::store::Prefix;
 use crate::view::nodes::node::{ShownArray, ShownNode};
@@ -26,8 +26,6 @@ const MOST_TRIES: usize = 3;
 /// The memory of the budget that the reader of attributes holds: the array's document and the document of its
 /// attributes.
 const HOLDING_DOCUMENTS: Holding = Holding::SOURCE.and_one().and_one();
-/// The attribute in which xarray stores the dimension names of a v2 array.
-const ARRAY_DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
 
 /// Attributes with more JSON than this part of the cache are long: only their short members are
 /// parsed.
@@ -65,6 +63,8 @@ pub(in crate::view) struct ArrayFacts {
     /// The reason why the attributes cannot be read. The elements can be read without them.
     pub(super) attributes_error: Option<FormatError>,
     pub(super) dimension_names: Vec<Option<String>>,
+    /// Whether all dimensions have names, without which xarray opens no array of v2.
+    is_named: bool,
     pub(super) axes: Vec<Axis>,
     /// The reason why the axes have no spacings and units.
     pub(super) axes_error: Option<FormatError>,
@@ -156,9 +156,7 @@ impl ArrayFacts {
             attributes: self.attributes.clone(),
             axes: self.axes.clone(),
             geo: self.geo.known.clone(),
-            fill_is_missing: is_v2
-                && layout.fill_value().is_defined()
-                && self.attributes.get(ARRAY_DIMENSIONS).is_some(),
+            fill_is_missing: is_v2 && layout.fill_value().is_defined() && self.is_named,
             chunk: Some(layout.shown_grid().longest_chunk().into()),
         }
     }
@@ -295,7 +293,9 @@ impl Arrays {
             reserved.keep();
             reserved
         });
-        let dimension_names = dimension_names(node, &attributes);
+        let names = dimension_names(&node.metadata, |path| texts(&attributes, path));
+        let is_named = names.is_some();
+        let dimension_names = names.unwrap_or_else(|| vec![None; node.metadata.shape.len()]);
         // The chunks may be stored apart from the document.
         inputs.add_search(self.tree.loader.sources(), &node.prefix)?;
         let (around, groups) =
@@ -318,6 +318,7 @@ impl Arrays {
             too_long,
             attributes_error,
             dimension_names,
+            is_named,
             axes: surroundings.axes,
             geo: around.geo,
             image: surroundings.image,
@@ -445,18 +446,12 @@ impl Arrays {
     }
 }
 
-/// The name of each dimension, if it has one.
-fn dimension_names(node: &ArrayNode, attributes: &Attributes) -> Vec<Option<String>> {
-    let rank = node.metadata.shape.len();
-    let own = node.metadata.dimension_names.clone();
-    own.filter(|names| names.len() == rank)
-        .or_else(|| {
-            let names = attributes.get(ARRAY_DIMENSIONS)?.as_list()?;
-            let names: Vec<_> = names
-                .iter()
-                .map(|name| name.as_text().map(str::to_owned))
-                .collect();
-            (names.len() == rank && names.iter().all(Option::is_some)).then_some(names)
-        })
-        .unwrap_or_else(|| vec![None; rank])
+/// The list of texts at `path` in the attributes.
+fn texts(attributes: &Attributes, path: &[&str]) -> Option<Vec<String>> {
+    let (first, rest) = path.split_first()?;
+    let value = rest.iter().try_fold(attributes.get(first)?, |value, name| {
+        value.as_object()?.get(name)
+    });
+    let texts = value?.as_list()?.iter().map(|item| item.as_text());
+    texts.map(|text| text.map(str::to_owned)).collect()
 }

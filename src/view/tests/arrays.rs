@@ -195,6 +195,31 @@ fn a_part_of_an_array_opens_by_name() {
 }
 
 #[test]
+fn references_of_nczarr_name_dimensions() {
+    let document = |more: serde_json::Value| {
+        let mut document = json!({
+            "zarr_format": 2, "shape": [2, 3], "chunks": [2, 3], "dtype": "|u1", "compressor": null,
+            "fill_value": 0, "order": "C", "filters": null,
+        });
+        document["_NCZARR_ARRAY"] = more;
+        text(&document)
+    };
+    let new =
+        br#"{"_nczarr_array": {"dimension_references": ["/t", "/g/x"], "storage": "chunked"}}"#;
+    let objects: [(&str, &[u8]); 5] = [
+        ("a/.zarray", &document(json!({"dimrefs": ["/t", "/g/x"]}))),
+        ("a/0.0", b"abcdef"),
+        ("b/.zarray", &document(json!({}))),
+        ("b/.zattrs", new),
+        ("b/0.0", b"abcdef"),
+    ];
+    let fixture = Fixture::new(arrays(&[FileFormat::Raw]), &objects);
+    for name in ["a@x=1.raw", "b@x=1.raw"] {
+        assert_eq!(fixture.read(name).unwrap(), b"be", "{name}");
+    }
+}
+
+#[test]
 fn only_chosen_arrays_are_shown() {
     let whole = document("uint8", &[1], &[1]);
     let objects: [(&str, &[u8]); 4] = [
