@@ -14,6 +14,7 @@ use crate::load::Block;
 use crate::shards::ChunkObject;
 use crate::store::{Key, NewFile, ObjectMeta, Prefix, Stat, may_be_store_file};
 use crate::view::control::statistics;
+use crate::view::nodes::meaning::may_describe_array;
 use crate::view::nodes::node::{FileForm, ShownArray, ShownNode};
 
 impl View {
@@ -58,7 +59,14 @@ impl View {
             }
             Vnode::Object { view, key } => {
                 let attributes = if let Some(writing) = self.tree.writing(*view) {
-                    self.tree.written_attributes(writing, key)?
+                    let stored = self.tree.object_meta(key)?;
+                    let shown = writing.shown(key, stored)?;
+                    if stored.is_none() && shown.is_draft && may_describe_array(key) {
+                        // What is in the store says nothing of a document that was made and is not saved yet. Chunks
+                        // of an array whose document was removed may still be shown beside it.
+                        return Ok(self.tree.written_file(shown));
+                    }
+                    self.tree.written_file(shown)
                 } else {
                     let meta = self.tree.sources_of(*view).stat(key)?;
                     meta.map(|meta| self.tree.object(&meta))

@@ -32,15 +32,6 @@ pub struct AttributeChange {
 }
 
 impl Tree {
-    /// The attributes of the file at `key` in a writable mount, if the file shows the bytes of its object.
-    pub(super) fn written_attributes(
-        &self,
-        writing: &Writing,
-        key: &Key,
-    ) -> Result<Option<VnodeAttributes>, Error> {
-        Ok(self.written_file(writing.shown(key, self.object_meta(key)?)?))
-    }
-
     /// The attributes of a file that shows the bytes of its object; `None` if there is no such file.
     pub(super) fn written_file(&self, shown: ShownFile) -> Option<VnodeAttributes> {
         let meta = shown.meta?;

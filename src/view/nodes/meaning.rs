@@ -50,7 +50,7 @@ fn possible_arrays(key: &Key) -> Vec<Prefix> {
 }
 
 /// Whether the object at `key` may describe an array.
-fn may_describe_array(key: &Key) -> bool {
+pub(in crate::view) fn may_describe_array(key: &Key) -> bool {
     let name = key.name();
     makes_an_array(name)
         || may_be_old_document(key)
