@@ -300,7 +300,7 @@ impl FileState {
         room.shrink_to(encoded.memory().saturating_add(read));
         *after = form.before_commit(&encoded)?;
         let committed = match &encoded {
-            Encoded::Unchanged => Change::Done(self.stored.clone()),
+            Encoded::Unchanged => Change::Done(self.unchanged(&target)?),
             Encoded::Objects(changes) => self.change_objects(writing, key, changes)?,
             Encoded::AsShown if !target.is_part() => target.put_draft(self.draft()?)?,
             encoded => {
@@ -314,6 +314,20 @@ impl FileState {
         // The kernel has pages of the written bytes, but the store has rounded ones.
         self.has_wrong_pages |= is_rounded;
         Ok(committed)
+    }
+
+    /// The object, which keeps its bytes. That of a document gets the attributes that programs have set on the draft.
+    fn unchanged(&self, target: &Target<'_>) -> Result<Option<StoredFile>, Error> {
+        let draft = self.phase.draft().ok_or(Error::Stale)?;
+        let is_document = self
+            .form
+            .as_ref()
+            .is_some_and(|form| form.rules().is_document);
+        let Some((new, owner)) = draft.set.filter(|_| is_document) else {
+            return Ok(self.stored.clone());
+        };
+        target.set_attributes(&new, owner)?;
+        target.open_now()
     }
 
     /// Makes the changes of the objects from which the file is made.
@@ -341,6 +355,10 @@ impl FileState {
             None => {}
         }
         let target = Target::of(&writing.writer, key, self.form.as_deref());
+        if let Some((new, owner)) = &draft.set {
+            // Objects that were there before have kept their attributes.
+            target.set_attributes(new, *owner)?;
+        }
         Ok(Change::Done(target.open_now()?))
     }
 

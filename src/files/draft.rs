@@ -7,7 +7,7 @@ use rangemap::RangeSet;
 use super::base::Base;
 use super::draft_file::DraftFile;
 use super::{HandleAccess, HandleId};
-use crate::store::Replaces;
+use crate::store::{NewAttributes, Replaces};
 use crate::translate::Rules;
 
 /// The draft of a file.
@@ -23,6 +23,9 @@ pub(super) struct FileDraft {
     pub(super) savers: Savers,
     /// Whether the times of the file were set after it was last written.
     pub(super) has_times: bool,
+    /// The attributes that programs have set on the draft, for objects that are not made from its file, and the owner
+    /// that the file had before.
+    pub(super) set: Option<(NewAttributes, u32)>,
     /// Whether no writer can have read the file by the same handle.
     is_blind: bool,
     /// The earlier text of a document.
@@ -82,6 +85,7 @@ impl FileDraft {
             rewriters: Vec::new(),
             savers: Savers::Writers,
             has_times: false,
+            set: None,
             is_blind: true,
             base: Base::Nothing,
             is_behind: false,
@@ -173,12 +177,22 @@ impl FileDraft {
     /// Notes that `range` was written through a handle with `access`.
     pub(super) fn note(&mut self, range: Range<u64>, access: HandleAccess) {
         self.has_times = false;
+        if let Some((set, _)) = &mut self.set {
+            (set.atime, set.mtime) = (None, None);
+        }
         self.is_blind &= access != HandleAccess::ReadsAndWrites;
         if let Some(parts) = &mut self.parts
             && !range.is_empty()
         {
             parts.written.insert(range);
         }
+    }
+
+    /// Notes that a program has set `new` on the file of the draft, which `owner` owned before.
+    pub(super) fn note_attributes(&mut self, new: &NewAttributes, owner: u32) {
+        self.has_times |= new.atime.is_some() || new.mtime.is_some();
+        let (before, owner) = self.set.unwrap_or((NewAttributes::default(), owner));
+        self.set = Some((before.then(new), owner));
     }
 
     /// The parts of the first `len` bytes that are missing in the draft.

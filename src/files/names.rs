@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::target::Target;
 use super::{Form, HandleAccess, KeyFile, NewKind, Writing, is_below, is_replaced_whole};
 use crate::error::Error;
 use crate::load::to_usize;
@@ -330,11 +331,11 @@ impl Writing {
         Ok(remove(&self.writer)?)
     }
 
-    /// Sets attributes of the file or directory at `path`. `fingerprint` is that of an object which this mount has not
-    /// written. A file that is shown without an object (`is_kept`) has none to set.
+    /// Sets attributes of the file with this form, or of the directory, at `path`. `fingerprint` is that of an object
+    /// which this mount has not written. A file that is shown without an object (`is_kept`) has none to set.
     pub(crate) fn set_attributes(
         &self,
-        path: &Prefix,
+        (path, form): (&Prefix, Option<&dyn Form>),
         new: &NewAttributes,
         (fingerprint, is_kept): (u64, bool),
     ) -> Result<(), Error> {
@@ -348,13 +349,16 @@ impl Writing {
             return file.lock().set_attributes(self, new);
         }
         // The version contains the time of modification, and the bytes stay the same.
-        let before = self.writer.stat(&key)?;
-        if before.is_none() && is_kept {
-            // The shown file has no object.
-            return Ok(());
-        }
-        self.writer.set_attributes(path, new)?;
-        if let (Some(before), Some(after)) = (before, self.writer.stat(&key)?) {
+        let target = Target::of(&self.writer, &key, form);
+        let Some(before) = target.now()? else {
+            if is_kept {
+                self.counters.without_effect.add(1);
+                return Ok(());
+            }
+            return Err(StoreError::absent(&key).into());
+        };
+        target.set_attributes(new, before.uid)?;
+        if let Some(after) = target.now()? {
             let own = self.own_fingerprint(&key, Some(before.version));
             let fingerprint = own.unwrap_or(fingerprint);
             self.remember(&key, Some(&after), fingerprint);

@@ -450,15 +450,41 @@ impl FileState {
             // The object will have another version, and then it cannot be opened again.
             self.begin_change(writing)?;
         }
+        if self.phase.draft().is_none() && self.target(writing).objects()?.is_some() {
+            return self.set_attributes_of_objects(writing, new);
+        }
+        let before = writing.writer.meta_of(&self.name, self.file()?)?;
         (writing.writer).set_attributes_of_file(&self.name, self.file()?, new)?;
         self.forget_opened();
         if let Some(draft) = self.phase.draft_mut() {
-            draft.has_times |= new.atime.is_some() || new.mtime.is_some();
+            draft.note_attributes(new, before.uid);
         } else {
             // The object has another version, and the same bytes.
             self.is_own = true;
         }
         self.note(writing)
+    }
+
+    /// Sets attributes of the objects from which the file is made.
+    fn set_attributes_of_objects(
+        &mut self,
+        writing: &Writing,
+        new: &NewAttributes,
+    ) -> Result<(), Error> {
+        let target = self.target(writing);
+        let now = target.now()?;
+        let Some(owner) = now.map(|now| now.uid) else {
+            return Err(self.refused(Refusal::Gone));
+        };
+        target.set_attributes(new, owner)?;
+        if !self.is_current(now.as_ref()) {
+            // Another program has changed them, so the file is not that of the new version.
+            return Ok(());
+        }
+        self.stored = self.target(writing).open_now()?;
+        self.forget_opened();
+        self.is_own = true;
+        Ok(())
     }
 
     /// Notes the version of the object after it was written in place.

@@ -10,7 +10,9 @@ use super::form::Form;
 use super::objects::Objects;
 use crate::error::Error;
 use crate::shards::{Change, InnerChunk, Removal};
-use crate::store::{DirWriter, Key, NewFile, ObjectMeta, Refusal, StoreError, StoredFile, Version};
+use crate::store::{
+    DirWriter, Key, NewAttributes, NewFile, ObjectMeta, Refusal, StoreError, StoredFile, Version,
+};
 
 /// The object of a file.
 #[derive(Debug, Clone, Copy)]
@@ -36,7 +38,7 @@ impl<'t> Target<'t> {
     }
 
     /// The objects of a document that is not made from the object at the key alone.
-    fn objects(&self) -> Result<Option<Objects>, Error> {
+    pub(super) fn objects(&self) -> Result<Option<Objects>, Error> {
         self.form.map_or(Ok(None), Form::objects)
     }
 
@@ -174,6 +176,22 @@ impl<'t> Target<'t> {
         writer.make_parents(self.key)?;
         let mut new = (draft.bytes).encoded(writer, (self.key, bytes), draft.has_times)?;
         Ok((writer.commit(self.key, &mut new, replaces)?.into(), None))
+    }
+
+    /// Sets attributes of the object, or of several objects. Only those of `owner`, and of an owner that is set, are
+    /// changed: the user who may change the attributes of the file need not be the owner of all of them.
+    pub(super) fn set_attributes(&self, new: &NewAttributes, owner: u32) -> Result<(), Error> {
+        let keys = match self.objects()? {
+            Some(objects) => objects.keys().cloned().collect(),
+            None => vec![self.key.clone()],
+        };
+        for key in keys {
+            let found = self.writer.stat(&key)?;
+            if found.is_some_and(|found| found.uid == owner || new.uid == Some(found.uid)) {
+                self.writer.set_attributes(&key.to_prefix(), new)?;
+            }
+        }
+        Ok(())
     }
 
     /// Makes the name of a committed object survive a loss of power, if closing a file does so.

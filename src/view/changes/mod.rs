@@ -157,16 +157,11 @@ impl View {
         }
         let writing = self.writing(&vnode)?;
         let new = &change.attributes;
-        let path = match &vnode {
-            // A document in another version has no object of its own.
-            Vnode::Written { .. } if change.size.is_none() => {
-                self.note_without_effect();
-                return Ok(());
-            }
-            Vnode::Prefix { path, .. } => path.clone(),
+        let (path, form) = match &vnode {
+            Vnode::Prefix { path, .. } => (path.clone(), None),
             Vnode::ChunkDirectory(place) => {
                 let array = self.tree.array_of(place)?;
-                array.stored_directory(&place.indices)?
+                (array.stored_directory(&place.indices)?, None)
             }
             _ => {
                 let Some(FormedFile { key, form }) = self.form_of(&vnode)? else {
@@ -197,7 +192,7 @@ impl View {
                     }
                     return Ok(());
                 }
-                key.to_prefix()
+                (key.to_prefix(), form)
             }
         };
         if *new != NewAttributes::default() {
@@ -205,8 +200,11 @@ impl View {
             let options = &self.tree.options;
             let new = options.settable(new, &vnode, || shown.ok_or(Error::Stale))?;
             let fingerprint = shown.map_or(0, |shown| shown.fingerprint);
-            let is_kept = matches!(vnode, Vnode::Chunk(_) | Vnode::ChunkDirectory(_));
-            writing.set_attributes(&path, &new, (fingerprint, is_kept))?;
+            let is_kept = matches!(
+                vnode,
+                Vnode::Chunk(_) | Vnode::ChunkDirectory(_) | Vnode::Written { .. }
+            );
+            writing.set_attributes((&path, form.as_deref()), &new, (fingerprint, is_kept))?;
         }
         Ok(())
     }

@@ -500,3 +500,7 @@ impl View {
         })
     }
 }
+
+#[cfg(test)]
+#[cfg(not(feature = "model"))]
+mod tests;

@@ -37,6 +37,20 @@ pub struct NewAttributes {
     pub mtime: Option<NewTime>,
 }
 
+impl NewAttributes {
+    /// These attributes, and then `later` ones.
+    #[must_use]
+    pub(crate) fn then(&self, later: &NewAttributes) -> NewAttributes {
+        NewAttributes {
+            mode: later.mode.or(self.mode),
+            uid: later.uid.or(self.uid),
+            gid: later.gid.or(self.gid),
+            atime: later.atime.or(self.atime),
+            mtime: later.mtime.or(self.mtime),
+        }
+    }
+}
+
 /// A time to set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NewTime {
