@@ -18,6 +18,7 @@ use super::output::{self, Output, print_warnings};
 use super::progress_bar::{ProgressBar, Work};
 use super::store::{
     SEARCH_TIME, budget_beside, nested_forms, nothing_in, open, useless_formats, useless_options,
+    waiting_warning,
 };
 use crate::escape::Text;
 use crate::export::{Counters, Export, FileError, write_to};
@@ -120,7 +121,7 @@ fn check_selection(
     }
 }
 
-/// The view of a mount with this configuration.
+/// The view of a mount with this configuration. Warns of chunks that the view does not show.
 pub(super) fn view_of(config: &ShownConfig) -> Result<Arc<View>, CliError> {
     start_log_at_terminal(&config.log, Arc::default())?;
     let forms = nested_forms(&config.view.views, false);
@@ -135,6 +136,7 @@ pub(super) fn view_of(config: &ShownConfig) -> Result<Arc<View>, CliError> {
     if !view.finds_anything().map_err(CliError::failed)? {
         return Err(nothing_in(&config.store, &*store));
     }
+    print_warnings(waiting_warning(&config.store, &*store));
     Ok(Arc::new(view))
 }
 

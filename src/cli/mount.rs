@@ -18,7 +18,7 @@ use super::output::print_warnings;
 use super::service_manager::tell_manager;
 use super::store::{
     budget_beside, nested_forms, nothing_in, open, open_writer, unlisted, useless_options,
-    waiting_in, waiting_in_words,
+    waiting_warning,
 };
 use super::{addresses, allocator, appearance, daemon};
 use crate::fresh::Freshness;
@@ -188,10 +188,8 @@ fn build(
         !config.store.is_web() || view.knows_names_of_root().map_err(CliError::failed)?;
     let lists_chunks = config.view.lists_stored_chunks();
     warnings.extend(unlisted(&config.store, &*store, knows_nodes, lists_chunks));
-    if config.writing.is_none()
-        && let Some(waiting) = waiting_in_words(waiting_in(&*store).len())
-    {
-        warnings.push(format!("STORE {shown}: {waiting}"));
+    if config.writing.is_none() {
+        warnings.extend(waiting_warning(&config.store, &*store));
     }
     if writing.is_some() && view.is_of_n5().map_err(CliError::failed)? {
         return Err(CliError::Failed(format!(

@@ -123,6 +123,15 @@ pub(super) fn waiting_in_words(n: usize) -> Option<String> {
     (n > 0).then(|| format!("{chunks} in a journal, not shown; {SAVED_BY}"))
 }
 
+/// A warning about the chunks that wait in journals of STORE, if there are any.
+pub(super) fn waiting_warning(argument: &StoreArgument, store: &dyn Store) -> Option<String> {
+    let waiting = waiting_in_words(waiting_in(store).len())?;
+    Some(format!(
+        "STORE {}: {waiting}",
+        argument.as_os_str().display()
+    ))
+}
+
 /// The longest search for the arrays and groups that `--array`, `--unlimited` and `--files` name.
 pub(super) const SEARCH_TIME: Duration = Duration::from_secs(2);
 

@@ -15,9 +15,9 @@ use super::daemon;
 use super::error::CliError;
 use super::json_list::JsonList;
 use super::logging::start_log_at_terminal;
-use super::output::Output;
+use super::output::{Output, print_warnings};
 use super::progress_bar::{ProgressBar, Work};
-use super::store::{budget_beside, open};
+use super::store::{budget_beside, open, waiting_warning};
 use crate::budget::Budget;
 use crate::escape::Text;
 use crate::fresh::Freshness;
@@ -75,6 +75,7 @@ fn examine(
     #[cfg(debug_assertions)]
     let store =
         crate::store::testing::inject(store, &config.injections).map_err(CliError::failed)?;
+    print_warnings(waiting_warning(&config.store, &*store));
     let start = Prefix::parse(config.path.as_encoded_bytes()).map_err(CliError::failed)?;
     let budget = Budget::with_patience(BUDGET_BYTES, config.view.timeout);
     let (freshness, read_as) = (Freshness::Immutable, config.view.read_as);

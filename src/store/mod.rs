@@ -64,9 +64,9 @@ pub use chain::{spelled_with_steps, split_step_off};
 pub use cursor::Cursor;
 pub use dir::{
     Allocation, Caller, ChangeNote, Commit, DirStore, DirWriter, DocumentChange, Draft, Durability,
-    FileChange, HeldDirectory, Journal, JournalFile, JournalRecord, KeptDirectory, LeftJournal,
-    NewAttributes, NewFile, NewTime, PartContent, PartHasher, RenameMode, Replaces, Sharing,
-    StoredFile, Symlinks, WriterOptions, copy_range,
+    FileChange, HeldDirectory, JOURNAL_DIRECTORY, Journal, JournalFile, JournalRecord,
+    KeptDirectory, LeftJournal, NewAttributes, NewFile, NewTime, OWN_DIRECTORY, PartContent,
+    PartHasher, RenameMode, Replaces, Sharing, StoredFile, Symlinks, WriterOptions, copy_range,
 };
 #[cfg(all(test, not(feature = "model")))]
 pub(crate) use dir::{coarse, power_loss, recorded};

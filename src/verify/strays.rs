@@ -8,7 +8,8 @@ use super::ignored::Ignored;
 use crate::hierarchy::{Hierarchy, Node};
 use crate::metadata::{DocumentName, index_of, n5};
 use crate::store::{
-    Cursor, Detail, EntryKind, Key, ListEntry, Prefix, StatKind, may_be_store_file,
+    Cursor, Detail, EntryKind, JOURNAL_DIRECTORY, Key, ListEntry, OWN_DIRECTORY, Prefix, StatKind,
+    may_be_store_file,
 };
 
 /// The most names of a directory that are looked at for a chunk.
@@ -17,6 +18,10 @@ const MOST_NAMES: usize = 100;
 const MOST_LEVELS: usize = 64;
 
 const STRAY: &str = "no chunk, and no document; readers ignore it";
+
+const OWN: &str = "files of a mount with --rw; readers ignore them";
+const JOURNAL: &str = "the journal of a mount with --rw, with changes that are not in their objects yet; that mount \
+     saves them, or, if it was killed, the next one, or zarr-mount --recover";
 
 /// The search for strays, along a walk over all nodes. A directory is reported by one of its keys, and is listed only as far
 /// as it takes to find this key.
@@ -80,6 +85,9 @@ impl<'h> Strays<'h> {
         if self.is_left_out(path) {
             return;
         }
+        if path.to_key().is_some_and(|key| key.name() == OWN_DIRECTORY) {
+            return self.look_into_own(path, found);
+        }
         if let Some(key) = self.chunk_below(path) {
             self.leave_out(path);
             if is_selected(path) {
@@ -90,6 +98,19 @@ impl<'h> Strays<'h> {
         } else if let Some(key) = self.first_key(path) {
             let what = format!("keys, such as {key}, and no document; readers ignore them");
             self.directories.add(path, path, &what, found);
+        }
+    }
+
+    /// Reports the directory at `path`, which is that of a mount with `--rw`, if it has keys.
+    fn look_into_own(&mut self, path: &Prefix, found: &Found<'_>) {
+        self.leave_out(path);
+        let journal = path.key(JOURNAL_DIRECTORY).map(|key| key.to_prefix());
+        if let Ok(journal) = journal
+            && self.first_key(&journal).is_some()
+        {
+            self.directories.add(path, &journal, &JOURNAL, found);
+        } else if self.first_key(path).is_some() {
+            self.directories.add(path, path, &OWN, found);
         }
     }
 
@@ -283,6 +304,24 @@ mod tests {
         let found = reported(&["a/c", "a/h"], &["a"]);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].0, Severity::Note, "{found:?}");
+    }
+
+    #[test]
+    fn the_journal_of_a_mount_is_named_once_as_what_it_is() {
+        let paths = [".zarr-mount", ".zarr-mount/journal"];
+        for (key, expected) in [
+            (
+                ".zarr-mount/journal/1f",
+                ".zarr-mount/journal: the journal of",
+            ),
+            (".zarr-mount/1f.tmp", ".zarr-mount: files of"),
+        ] {
+            let found = reported(&[key], &paths);
+            assert_eq!(found.len(), 1, "{found:?}");
+            assert_eq!(found[0].0, Severity::Note);
+            assert!(found[0].1.starts_with(expected), "{found:?}");
+        }
+        assert_eq!(reported(&["a/.zarray"], &paths), []);
     }
 
     #[test]

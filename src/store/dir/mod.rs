@@ -54,8 +54,9 @@ use stat::{fstat, statat};
 pub use symlinks::Symlinks;
 pub use writer::{
     Allocation, Caller, ChangeNote, Commit, DirWriter, DocumentChange, Draft, Durability,
-    FileChange, Journal, JournalFile, JournalRecord, LeftJournal, NewAttributes, NewFile, NewTime,
-    PartContent, PartHasher, RenameMode, Replaces, StoredFile, WriterOptions, copy_range,
+    FileChange, JOURNAL_DIRECTORY, Journal, JournalFile, JournalRecord, LeftJournal, NewAttributes,
+    NewFile, NewTime, OWN_DIRECTORY, PartContent, PartHasher, RenameMode, Replaces, StoredFile,
+    WriterOptions, copy_range,
 };
 #[cfg(all(test, not(feature = "model")))]
 pub(crate) use writer::{power_loss, recorded};

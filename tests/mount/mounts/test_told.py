@@ -184,6 +184,10 @@ def test_chunks_that_an_earlier_mount_left(mount, tmp_path):
     [node] = json.loads(mounting.ok(BINARY, "--info", "--json", tmp_path / "s", "t"))
     assert node["chunks_in_journal"] == 1
     assert "1 chunk waits in a journal, not shown; a mount with --rw" in mounting.ok(BINARY, "--info", tmp_path / "s")
+    for words in [("--verify", tmp_path / "s"), ("--cat", tmp_path / "s", "t/zarr.json"), ("--export", tmp_path / "out", tmp_path / "s")]:
+        done = run(BINARY, *words)
+        assert done.returncode == 0 and f"warning: STORE {tmp_path / 's'}: 1 chunk waits in a journal, not shown" in done.stderr, done
+    assert "note: .zarr-mount/journal: the journal of a mount with --rw" in mounting.ok(BINARY, "--verify", tmp_path / "s")
     for index, waits in [(3, False), (4, True), (5, True), (6, False)]:
         words = [BINARY, "--info", "--at", index, tmp_path / "s", "t"]
         assert json.loads(mounting.ok(*words, "--json"))["in_journal"] is waits, index

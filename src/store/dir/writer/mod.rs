@@ -83,7 +83,10 @@ use temporary::Temporaries;
 use unsynced::Unsynced;
 
 /// The directory of this program in a store. No view shows it.
-const OWN_DIRECTORY: &[u8] = b".zarr-mount";
+pub const OWN_DIRECTORY: &[u8] = b".zarr-mount";
+
+/// The directory of journals in it.
+pub const JOURNAL_DIRECTORY: &[u8] = b"journal";
 
 /// An open file of the store, and its attributes.
 #[derive(Debug, Clone)]

@@ -16,12 +16,9 @@ use twox_hash::XxHash3_128;
 use super::super::attributes::path_of;
 use super::super::calls::{fsync, mkdirat, openat, unlinkat};
 use super::super::temporary::{check_owner, open_directory, own_failed};
-use super::super::{DirWriter, OWN_DIRECTORY, Root, failed};
+use super::super::{DirWriter, JOURNAL_DIRECTORY, OWN_DIRECTORY, Root, failed};
 use super::open::OpenJournals;
 use crate::store::{Prefix, Sharing, StoreError, Symlinks};
-
-/// The name of the directory of journals in the directory that this program has in a store.
-pub(super) const DIRECTORY: &[u8] = b"journal";
 
 /// A directory of journals.
 #[derive(Debug)]
@@ -167,11 +164,11 @@ impl DirWriter {
         }
         self.journals.get_or_make(|| {
             let own = self.temporaries.directory(self.root()?)?;
-            match mkdirat(&own, DIRECTORY, Mode::RWXU) {
+            match mkdirat(&own, JOURNAL_DIRECTORY, Mode::RWXU) {
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(errno) => return Err(own_failed(errno)),
             }
-            open_own(&own, DIRECTORY)?.ok_or_else(|| own_failed(Errno::NOENT))
+            open_own(&own, JOURNAL_DIRECTORY)?.ok_or_else(|| own_failed(Errno::NOENT))
         })
     }
 
@@ -233,7 +230,7 @@ impl DirWriter {
     pub(in crate::store::dir::writer) fn finish_journals(&self) {
         self.journals.forget();
         if let Ok(Some(own)) = open_directory(&self.root) {
-            let _ = unlinkat(&own, DIRECTORY, AtFlags::REMOVEDIR);
+            let _ = unlinkat(&own, JOURNAL_DIRECTORY, AtFlags::REMOVEDIR);
         }
         if let Some(staging) = &self.staging {
             staging.journals.forget();
@@ -245,7 +242,7 @@ impl DirWriter {
 /// Opens the directory of journals of the store at `root`; `None` when there is none.
 pub(super) fn journals_in(root: &Root) -> Result<Option<OwnedFd>, StoreError> {
     let own = open_directory(root)?;
-    own.map_or(Ok(None), |own| open_own(&own, DIRECTORY))
+    own.map_or(Ok(None), |own| open_own(&own, JOURNAL_DIRECTORY))
 }
 
 /// The directories of journals that killed mounts left in the directories above the store at `path`, with the prefix
