@@ -182,6 +182,9 @@ impl Run<'_> {
             let entry = match entries.next_entry(Detail::Names) {
                 Ok(Some(entry)) => entry,
                 Ok(None) => {
+                    if let Some(error) = entries.left_out() {
+                        self.fail(path, &error.into());
+                    }
                     open.pop();
                     continue;
                 }
@@ -290,7 +293,44 @@ fn is_name(name: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_name;
+    use std::sync::Arc;
+    use std::sync::atomic::Ordering;
+
+    use super::{Counters, Export, is_name};
+    use crate::store::testing::{Flat, Refusal};
+    use crate::store::{Key, MemoryStore};
+    use crate::view::{View, ViewKind, ViewOptions};
+
+    #[test]
+    fn a_directory_with_unknown_names_is_not_exported() {
+        let group = r#"{"zarr_format": 3, "node_type": "group"}"#;
+        for view in [ViewKind::Keys, ViewKind::Chunks, ViewKind::Arrays] {
+            for (is_listed, expected) in [(true, 0), (false, 1)] {
+                let memory = MemoryStore::new();
+                memory.insert(Key::parse(b"zarr.json").unwrap(), group);
+                let memory = Arc::new(memory);
+                let store = if is_listed {
+                    Flat::new(memory)
+                } else {
+                    Flat::unlisted(memory, Refusal::Unlisted)
+                };
+                let options = ViewOptions {
+                    views: vec![view],
+                    ..ViewOptions::default()
+                };
+                let view = Arc::new(View::new(Arc::new(store), options).unwrap());
+                let (counters, folder) = (Counters::default(), tempfile::tempdir().unwrap());
+                let export = Export {
+                    path: b"",
+                    directory: &folder.path().join("out"),
+                    resume: false,
+                    n_files_at_once: 1,
+                };
+                export.run(&view, &counters, &|_, _| {}).unwrap();
+                assert_eq!(counters.failed.load(Ordering::Relaxed), expected);
+            }
+        }
+    }
 
     #[test]
     fn no_name_leads_out_of_the_directory() {

@@ -370,3 +370,19 @@ fn a_listing_of_known_names_resumes_after_every_entry() {
     }
     assert!(hierarchy.is_unlisted());
 }
+
+#[test]
+fn a_walk_over_all_names_tells_which_groups_have_unknown_ones() {
+    let memory = MemoryStore::new();
+    memory.insert(Key::parse(b"zarr.json").unwrap(), GROUP_V3);
+    let unlisted: Arc<dyn Store> = Arc::new(Flat::unlisted(Arc::new(memory), Refusal::Unlisted));
+    let budget = Budget::new(1 << 20);
+    let hierarchy = Hierarchy::new(unlisted, budget, Freshness::Checked(HOUR));
+    let root = Prefix::root();
+    let outcomes = |walk: Walk<'_>| -> Vec<bool> { walk.map(|(_, found)| found.is_ok()).collect() };
+    assert_eq!(outcomes(Walk::new(&hierarchy, &root)), [true]);
+    assert_eq!(
+        outcomes(Walk::of_all_names(&hierarchy, &root)),
+        [true, false]
+    );
+}

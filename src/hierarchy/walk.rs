@@ -2,7 +2,7 @@
 
 use super::{Hierarchy, Node, TreeNode, TreePlace};
 use crate::error::Error;
-use crate::store::{Cursor, Detail, EntryKind, Prefix, may_be_store_file};
+use crate::store::{Cursor, Detail, EntryKind, Prefix, StoreError, may_be_store_file};
 
 /// The nodes at and below a path, depth first, with sorted names within one prefix. Deep trees cost no stack, and only the
 /// names of siblings are in memory.
@@ -12,6 +12,8 @@ pub struct Walk<'h> {
     pending: Vec<Prefix>,
     /// The error of listing the path that was visited last.
     unlisted: Option<(Prefix, Error)>,
+    /// Whether unknown names are an error.
+    needs_all_names: bool,
 }
 
 impl<'h> Walk<'h> {
@@ -21,6 +23,16 @@ impl<'h> Walk<'h> {
             hierarchy,
             pending: vec![start.clone()],
             unlisted: None,
+            needs_all_names: false,
+        }
+    }
+
+    /// A walk that begins at `start`, in which a store that does not list its names is an error, although some nodes are
+    /// known without a listing.
+    pub fn of_all_names(hierarchy: &'h Hierarchy, start: &Prefix) -> Walk<'h> {
+        Walk {
+            needs_all_names: true,
+            ..Walk::new(hierarchy, start)
         }
     }
 
@@ -30,23 +42,23 @@ impl<'h> Walk<'h> {
         path.with_ancestors().all(is_none)
     }
 
-    /// The paths below `path` that may be nodes, each once and sorted. Files that are stores are among them if it
-    /// `has_stores`.
+    /// The paths below `path` that may be nodes, each once and sorted, and the reason why the store does not list
+    /// others. Files that are stores are among them if it `has_stores`.
     fn children(
         &self,
         path: &Prefix,
         place: &TreePlace,
         has_stores: bool,
-    ) -> Result<Vec<Prefix>, Error> {
+    ) -> Result<(Vec<Prefix>, Option<StoreError>), Error> {
         let mut children = Vec::new();
         let listed = match place {
             TreePlace::Store => path.clone(),
             TreePlace::Draft(node) => node.children()?,
-            TreePlace::BelowArray => return Ok(children),
+            TreePlace::BelowArray => return Ok((children, None)),
         };
         let store = self.hierarchy.store();
         let Some(mut listing) = store.list(&listed, Cursor::START, Detail::Names)? else {
-            return Ok(children);
+            return Ok((children, None));
         };
         while let Some(entry) = listing.next_entry()? {
             let name = if let TreePlace::Draft(node) = place {
@@ -61,7 +73,7 @@ impl<'h> Walk<'h> {
         }
         children.sort_unstable();
         children.dedup();
-        Ok(children)
+        Ok((children, listing.left_out()))
     }
 }
 
@@ -80,7 +92,11 @@ impl Iterator for Walk<'_> {
         {
             let has_stores = matches!(node, Node::Implicit) && self.is_below_no_node(&path);
             match self.children(&path, place, has_stores) {
-                Ok(children) => self.pending.extend(children.into_iter().rev()),
+                Ok((children, left_out)) => {
+                    self.pending.extend(children.into_iter().rev());
+                    let left_out = left_out.filter(|_| self.needs_all_names);
+                    self.unlisted = left_out.map(|error| (path.clone(), error.into()));
+                }
                 Err(error) => self.unlisted = Some((path.clone(), error)),
             }
         }

@@ -96,7 +96,7 @@ impl Verification<'_> {
     fn find_all(&self, sender: &SyncSender<ObjectPart>, counters: &Counters, found: &Found<'_>) {
         let mut strays = Strays::new(self.hierarchy);
         let mut gathered = Gathered::default();
-        for (path, node) in Walk::new(self.hierarchy, self.start) {
+        for (path, node) in Walk::of_all_names(self.hierarchy, self.start) {
             let outcome = node.and_then(|TreeNode { node, place }| {
                 if self.purpose == Purpose::Verify && matches!(place, TreePlace::Store) {
                     self.look_around(&path, &node, &mut strays, found);

@@ -15,7 +15,7 @@ use super::listed::ListedNames;
 use crate::error::Error;
 use crate::fresh::{LastCheck, Observations};
 use crate::hierarchy::Node;
-use crate::store::{Cursor, Detail, ListEntry, Prefix};
+use crate::store::{Cursor, Detail, ListEntry, Prefix, StoreError};
 use crate::view::arrays::parallel::side_by_side;
 use crate::view::listing::name_stream::NameStream;
 use crate::view::listing::segment::{DirectoryPosition, Segment, SegmentItem, attributes_if};
@@ -182,6 +182,10 @@ impl Segment for PlainNames {
         self.left.clear();
         self.ahead.clear();
         Ok(())
+    }
+
+    fn left_out(&self) -> Option<StoreError> {
+        self.names.left_out()
     }
 
     fn next(&mut self, view: &Arc<View>, detail: Detail) -> Result<Option<SegmentItem>, Error> {

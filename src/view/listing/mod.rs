@@ -292,6 +292,12 @@ impl EntrySource for Directory {
 }
 
 impl Directory {
+    /// The reason why nodes are missing, after the last entry: the store does not list their names.
+    pub fn left_out(&self) -> Option<Error> {
+        let mut all = self.segments.iter();
+        all.find_map(|segment| segment.left_out()).map(Error::from)
+    }
+
     fn entry(&mut self, (name, vnode, attributes): SegmentItem) -> DirectoryEntry {
         let kind = match vnode {
             Vnode::Views | Vnode::Control | Vnode::Prefix { .. } | Vnode::ChunkDirectory(_) => {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::store::{Cursor, Detail};
+use crate::store::{Cursor, Detail, StoreError};
 use crate::view::View;
 use crate::view::vnode::{Vnode, VnodeAttributes};
 
@@ -43,6 +43,11 @@ pub(in crate::view) trait Segment: Send {
 
     /// Goes to a position that [`Segment::position`] gave, or to [`DirectoryPosition::START`].
     fn seek(&mut self, view: &View, position: DirectoryPosition) -> Result<(), Error>;
+
+    /// The reason why nodes are missing, after the last entry: the store does not list their names.
+    fn left_out(&self) -> Option<StoreError> {
+        None
+    }
 
     /// Releases memory of the cache until the next entry is requested: an idle listing must not
     /// hold it.

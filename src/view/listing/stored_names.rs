@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::grid::Dims;
 use crate::hierarchy::Node;
-use crate::store::{Cursor, Detail, EntryKind, ListEntry};
+use crate::store::{Cursor, Detail, EntryKind, ListEntry, StoreError};
 use crate::view::View;
 use crate::view::chunks::names::ChunkName;
 use crate::view::listing::name_stream::NameStream;
@@ -57,6 +57,15 @@ impl Segment for StoredNames {
     fn seek(&mut self, _view: &View, position: DirectoryPosition) -> Result<(), Error> {
         self.names.seek(position.cursor);
         Ok(())
+    }
+
+    fn left_out(&self) -> Option<StoreError> {
+        let may_have_nodes = match &self.filter {
+            NameFilter::NodeDirectory(folder) => folder.has_children(),
+            NameFilter::All | NameFilter::Children(_) => true,
+            NameFilter::Chunks(..) => false,
+        };
+        self.names.left_out().filter(|_| may_have_nodes)
     }
 }
 
