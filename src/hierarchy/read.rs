@@ -13,10 +13,9 @@ use crate::budget::{Holding, Reservation};
 use crate::buffers::zeroed;
 use crate::error::{Error, FormatError};
 use crate::fresh::LastCheck;
-use crate::metadata::DocumentName;
-use crate::metadata::attributes::say_nothing;
 use crate::metadata::outline::Outline;
 use crate::metadata::write::StoredDocuments;
+use crate::metadata::{DocumentName, say_nothing};
 use crate::store::{Fetched, Key, Object, StatKind, StoreError};
 
 /// The largest metadata document that is read, in bytes: enough for the consolidated metadata of a

@@ -252,16 +252,6 @@ pub fn check_len(bytes: usize) -> Result<(), FormatError> {
     )
 }
 
-/// Whether the text of attributes says nothing. It is empty; or it is `null`, of which zarr-python 3, and so xarray,
-/// makes no attributes; or it is an empty list, which R has in place of an empty object.
-pub fn say_nothing(text: &[u8]) -> bool {
-    let text = text.trim_ascii();
-    let inside = text
-        .strip_prefix(b"[")
-        .and_then(|text| text.strip_suffix(b"]"));
-    matches!(text, b"" | b"null") || inside.is_some_and(|inside| inside.trim_ascii().is_empty())
-}
-
 fn check_depth(depth: usize) -> Result<(), FormatError> {
     if depth <= MOST_NESTING {
         return Ok(());
@@ -316,16 +306,6 @@ fn number(text: &str) -> Result<JsonTree, FormatError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn attributes_may_say_nothing() {
-        for text in ["", " \n", "null", "[]", "[ ]\n"] {
-            assert!(say_nothing(text.as_bytes()), "{text:?}");
-        }
-        for text in ["{}", "[1]", "[[]]", "[", "]", "[],[]", "0"] {
-            assert!(!say_nothing(text.as_bytes()), "{text:?}");
-        }
-    }
 
     #[test]
     fn of_long_ones_the_last_of_a_name_counts_and_axes_are_read_at_any_length() {

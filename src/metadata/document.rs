@@ -13,7 +13,6 @@ use std::ops::Range;
 
 use serde_json::value::RawValue;
 
-use super::attributes::say_nothing;
 use super::json::{self, Json, Members};
 use crate::error::FormatError;
 use crate::grid::Dims;
@@ -298,6 +297,16 @@ pub(crate) fn check_members(root: &Members<'_>, known: &[&str]) -> Result<(), Fo
     Ok(())
 }
 
+/// Whether the text of attributes says nothing. It is empty; or it is `null`, of which zarr-python 3, and so xarray,
+/// makes no attributes; or it is an empty list, which R has in place of an empty object.
+pub fn say_nothing(text: &[u8]) -> bool {
+    let text = text.trim_ascii();
+    let inside = text
+        .strip_prefix(b"[")
+        .and_then(|text| text.strip_suffix(b"]"));
+    matches!(text, b"" | b"null") || inside.is_some_and(|inside| inside.trim_ascii().is_empty())
+}
+
 /// The member `attributes`; `None` also when it says nothing.
 pub(crate) fn attributes_in<'a>(root: &Members<'a>) -> Option<&'a RawValue> {
     let attributes = root.get("attributes");
@@ -365,6 +374,16 @@ pub(crate) fn spelled(value: &RawValue) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn attributes_may_say_nothing() {
+        for text in ["", " \n", "null", "[]", "[ ]\n"] {
+            assert!(say_nothing(text.as_bytes()), "{text:?}");
+        }
+        for text in ["{}", "[1]", "[[]]", "[", "]", "[],[]", "0"] {
+            assert!(!say_nothing(text.as_bytes()), "{text:?}");
+        }
+    }
 
     #[test]
     fn spans_are_those_of_the_original() {

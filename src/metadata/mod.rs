@@ -48,7 +48,9 @@ pub use attributes::{Attributes, JsonTree};
 pub use chunk_key::{ChunkKeyEncoding, KeyKind};
 pub(crate) use chunk_key::{index_of, push_index};
 pub use dimensions::dimension_names;
-pub use document::{check_array_document_len, check_attributes_document, check_outlined};
+pub use document::{
+    check_array_document_len, check_attributes_document, check_outlined, say_nothing,
+};
 pub use strict_json::strict_json;
 pub use write::Target;
 

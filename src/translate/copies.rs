@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use std::io::{self, Read};
 
 use crate::error::FormatError;
-use crate::metadata::attributes::say_nothing;
 use crate::metadata::carry::with_member;
 use crate::metadata::consolidated::{copies_v2, copies_v3, is_inline};
+use crate::metadata::say_nothing;
 use crate::metadata::translate::NodeDocuments;
 use crate::metadata::{DocumentName, ZarrFormat, write};
 use crate::store::{Key, Prefix};

@@ -3,7 +3,8 @@
 use serde_json::{Map, Number, Value};
 
 use crate::error::FormatError;
-use crate::metadata::attributes::{Attributes, JsonTree, say_nothing};
+use crate::metadata::attributes::{Attributes, JsonTree};
+use crate::metadata::say_nothing;
 
 /// The longest attributes that are described in full, in bytes of JSON. Of longer ones, only the short members are
 /// parsed, so that a store cannot take much memory.

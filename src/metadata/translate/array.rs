@@ -3,9 +3,8 @@
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::super::attributes::say_nothing;
 use super::super::carry::{ObjectKind, carried_in, differences_in};
-use super::super::document::{is_empty, list_of};
+use super::super::document::{is_empty, list_of, say_nothing};
 use super::super::missing::{self, FILL_VALUE, MISSING_VALUE, MissingInV2};
 use super::super::write::{self, StoredDocuments};
 use super::super::{ArrayMetadata, DocumentName, ZarrFormat, carry, render, strict, v3};

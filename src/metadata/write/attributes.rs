@@ -2,10 +2,9 @@
 
 use serde_json::value::RawValue;
 
-use super::super::attributes::say_nothing;
 use super::super::carry::{object_of, with_member};
 use super::super::dimensions::{self, ARRAY_DIMENSIONS};
-use super::super::document::{Edits, JsonDocument, attributes_in, is_empty, quoted};
+use super::super::document::{Edits, JsonDocument, attributes_in, is_empty, quoted, say_nothing};
 use super::super::draft::hidden_filters;
 use super::super::{ArrayMetadata, ZarrFormat, missing, n5, splice};
 use super::source::{ChunkContent, StoredDocuments};

@@ -126,7 +126,7 @@ impl HeldVnode {
 
 impl NodeTexts {
     fn add_attributes(&mut self, text: &[u8]) {
-        if crate::metadata::attributes::say_nothing(text) {
+        if crate::metadata::say_nothing(text) {
             return;
         }
         let is_whole = text.len() as u64 <= MOST_BYTES;
