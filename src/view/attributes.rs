@@ -62,7 +62,7 @@ impl View {
                     let stored = self.tree.object_meta(key)?;
                     let shown = writing.shown(key, stored)?;
                     if stored.is_none() && shown.is_draft && may_describe_array(key) {
-                        // What is in the store says nothing of a document that was made and is not saved yet. Chunks
+                        // The store says nothing of a document that was made and is not saved yet. Chunks
                         // of an array whose document was removed may still be shown beside it.
                         return Ok(self.tree.written_file(shown));
                     }
