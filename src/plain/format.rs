@@ -224,6 +224,12 @@ impl FileFormat {
     }
 }
 
+/// The beginning of a name or unit, for an error: those of a store may be of any length.
+pub(super) fn shortened(word: &str) -> String {
+    const LONGEST: usize = 32;
+    word.chars().take(LONGEST).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -19,6 +19,7 @@
 use super::FileFormat;
 use super::array::Array;
 use super::axes::{Axis, AxisKind};
+use super::format::shortened;
 use super::layout::AxisOrder;
 use super::number::Scalar;
 use crate::error::FormatError;
@@ -145,8 +146,6 @@ impl<'a> Image<'a> {
     }
 }
 
-/// The most characters of the name of an axis in an error.
-const LONGEST_NAME: usize = 32;
 /// The names of a dimension of channels, in lower case.
 const CHANNELS: [&str; 9] = [
     "c", "channel", "channels", "rgb", "rgba", "band", "bands", "sample", "samples",
@@ -199,10 +198,7 @@ fn check_planes(array: &Array, plane: [usize; 2], format: FileFormat) -> Result<
     };
     let is_no_space = |axis| matches!(array.kind(axis), AxisKind::Time | AxisKind::Channel);
     if are_elsewhere || plane.into_iter().any(is_no_space) {
-        let [slow, fast] = plane.map(|axis| {
-            let name = name(axis).unwrap_or("?").chars().take(LONGEST_NAME);
-            name.collect::<String>()
-        });
+        let [slow, fast] = plane.map(|axis| shortened(name(axis).unwrap_or("?")));
         let planes = format!("planes of {slow} and {fast} in place of y and x");
         return Err(format.refused("axes", planes));
     }

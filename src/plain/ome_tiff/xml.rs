@@ -6,6 +6,7 @@ use std::fmt::Write;
 
 use super::super::axes::{Axis, Channel, units::Unit};
 use super::super::cf::attributes::OMITTED;
+use super::super::format::shortened;
 use super::super::image::{Image, ImageAxis};
 use super::super::xml_text::escaped;
 use super::super::{FileFormat, Omitted};
@@ -15,8 +16,6 @@ use crate::metadata::{Attributes, JsonTree};
 const SCHEMA: &str = "http://www.openmicroscopy.org/Schemas/OME/2016-06";
 /// If there are more channels, they are counted but not described one by one.
 const MOST_CHANNELS: u64 = 1024;
-/// The most characters of a unit that are told.
-const LONGEST_UNIT: usize = 32;
 /// The most bytes of XML for attributes; attributes beyond that are left out.
 const MOST_ATTRIBUTES: usize = 64 << 10;
 
@@ -188,10 +187,9 @@ pub(super) fn unknown_units(planes: &Pixels<'_>) -> Vec<Omitted> {
     let unknown = all.into_iter().filter_map(|(name, axis, known)| {
         let axis = axis.filter(|axis| axis.spacing.is_some())?;
         let word = axis.unit.as_deref().filter(|word| known(word).is_none())?;
-        let word: String = word.chars().take(LONGEST_UNIT).collect();
         Some(Omitted {
             name: format!("{}:{name}", planes.array.name),
-            reason: FileFormat::OmeTif.refused("unit", word),
+            reason: FileFormat::OmeTif.refused("unit", shortened(word)),
         })
     });
     unknown.collect()

@@ -10,6 +10,7 @@
 
 use crate::error::FormatError;
 use crate::metadata::{Attributes, JsonTree};
+use crate::plain::format::shortened;
 
 /// The member of datasets and multiscales that lists transformations.
 pub(super) const MEMBER: &str = "coordinateTransformations";
@@ -215,11 +216,6 @@ pub(super) fn not_positive(axes: &[&str]) -> FormatError {
             names.join(", ")
         ),
     )
-}
-
-/// The beginning of a name, which may be of any length.
-fn shortened(name: &str) -> String {
-    name.chars().take(32).collect()
 }
 
 fn refused(problem: &str) -> FormatError {
