@@ -632,18 +632,21 @@ fn what_cannot_be_expressed_is_named() {
     }
 }
 
+/// The attributes of `array`, which has the document `document`, in version 2.
+fn attributes_in_v2(array: &ArrayMetadata, document: &str) -> Option<String> {
+    let source = StoredDocuments {
+        document: document.as_bytes(),
+        attributes: None,
+    };
+    let text = array_attributes_v2(array, &source, DECODED).unwrap();
+    text.map(|text| String::from_utf8(text).unwrap())
+}
+
 #[test]
 fn filters_of_drafts_are_not_copied_with_the_attributes() {
     let mut array = with_pipeline(&format!("[{LITTLE}]"));
     array.zarr_format = ZarrFormat::Draft;
-    let attributes = |array: &ArrayMetadata, document: &str| {
-        let source = StoredDocuments {
-            document: document.as_bytes(),
-            attributes: None,
-        };
-        let text = array_attributes_v2(array, &source, DECODED).unwrap();
-        text.map(|text| String::from_utf8(text).unwrap())
-    };
+    let attributes = attributes_in_v2;
     assert_eq!(
         attributes(&array, r#"{"attributes": {"filters": []}}"#),
         None
@@ -670,14 +673,7 @@ fn filters_of_drafts_are_not_copied_with_the_attributes() {
 #[test]
 fn attributes_and_dimension_names_go_along() {
     let mut array = with_pipeline(&format!("[{LITTLE}]"));
-    let attributes = |array: &ArrayMetadata, document: &str| {
-        let source = StoredDocuments {
-            document: document.as_bytes(),
-            attributes: None,
-        };
-        let text = array_attributes_v2(array, &source, DECODED).unwrap();
-        text.map(|text| String::from_utf8(text).unwrap())
-    };
+    let attributes = attributes_in_v2;
     let document = r#"{"attributes": { "b" : [NaN,1.0], "a":{}}}"#;
     assert_eq!(attributes(&array, "{}"), None);
     assert_eq!(attributes(&array, r#"{"attributes": { }}"#), None);
