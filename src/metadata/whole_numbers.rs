@@ -75,6 +75,7 @@ mod tests {
             assert_eq!(parameter(name, value), whole, "{name} {text}");
         }
     }
+
     #[test]
     fn texts_of_whole_numbers_become_numbers_for_numcodecs() {
         for (name, text, whole) in [

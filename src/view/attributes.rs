@@ -61,12 +61,14 @@ impl View {
                 let attributes = if let Some(writing) = self.tree.writing(*view) {
                     let stored = self.tree.object_meta(key)?;
                     let shown = writing.shown(key, stored)?;
-                    if stored.is_none() && shown.is_draft && may_describe_array(key) {
+                    let is_new = stored.is_none() && shown.is_draft && may_describe_array(key);
+                    let attributes = self.tree.written_file(shown);
+                    if is_new {
                         // The store says nothing of a document that was made and is not saved yet. Chunks
                         // of an array whose document was removed may still be shown beside it.
-                        return Ok(self.tree.written_file(shown));
+                        return Ok(attributes);
                     }
-                    self.tree.written_file(shown)
+                    attributes
                 } else {
                     let meta = self.tree.sources_of(*view).stat(key)?;
                     meta.map(|meta| self.tree.object(&meta))

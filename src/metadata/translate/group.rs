@@ -1,7 +1,6 @@
 //! Changes of the documents of a group.
 
-use super::super::document::JsonDocument;
-use super::super::document::say_nothing;
+use super::super::document::{JsonDocument, say_nothing};
 use super::super::write::StoredDocuments;
 use super::super::{DocumentName, NodeMetadata, ZarrFormat, strict, v2, v3};
 use super::NodeDocuments;
