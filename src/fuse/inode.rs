@@ -146,12 +146,6 @@ impl<B: Clone> InodeVersions<B> {
         ino
     }
 
-    /// Whether `ino` was reported only once, for another version than the kernel knew of its vnode.
-    pub(super) fn is_new_version(&self, ino: u64) -> bool {
-        ino >= FIRST_FRESH
-            && (self.lock().fresh.get(&ino)).is_some_and(|fresh| fresh.references == 1)
-    }
-
     /// Notes the attributes of a file that was written to, whose handles are open. Attributes of another file, which
     /// has its name by now, are ignored. Returns whether the mode differs.
     pub(super) fn changed(&self, ino: u64, attributes: VnodeAttributes) -> bool {

@@ -49,6 +49,7 @@ mod xattr;
 
 use std::ffi::OsStr;
 use std::io;
+use std::num::NonZeroUsize;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,6 +57,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use fuser::{Errno, FileHandle, Notifier};
+use lru::LruCache;
 
 use crate::error::{Error, ErrorLog};
 use crate::threads::{Class, as_class, confine};
@@ -104,6 +106,9 @@ pub enum Transport {
     Ring,
 }
 
+/// The most documents of arrays of which the version is remembered that was opened last.
+const MOST_DOCUMENTS: NonZeroUsize = NonZeroUsize::new(1 << 14).expect("16384 is not 0");
+
 /// A view as a file system.
 pub struct ZarrFs(Arc<Core>);
 
@@ -121,6 +126,8 @@ struct Core {
     has_rings: AtomicBool,
     notifier: Arc<OnceLock<Notifier>>,
     notices: Notices,
+    /// The fingerprints of the documents of arrays that were opened last.
+    documents: Mutex<LruCache<VnodeId, u64>>,
     errors: ErrorLog,
     generations: Generations,
     versions: InodeVersions<Arc<Backing>>,
@@ -146,6 +153,7 @@ impl ZarrFs {
             has_rings: AtomicBool::new(false),
             notifier: Arc::default(),
             notices: Notices::default(),
+            documents: Mutex::new(LruCache::new(MOST_DOCUMENTS)),
             errors: ErrorLog::new(),
             generations: Generations::default(),
             versions: InodeVersions::new(),
@@ -371,9 +379,6 @@ impl Core {
     fn reported_entry(&self, found: LookupResult) -> Reported {
         let LookupResult { id, attributes } = found;
         let ino = self.versions.number_to_report(id, attributes.fingerprint);
-        if self.versions.is_new_version(ino) {
-            self.drop_names_beside(id);
-        }
         self.reported(ino, &attributes)
     }
 

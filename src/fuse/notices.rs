@@ -10,6 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use crate::threads::confine;
 use crate::view::VnodeId;
 
 /// A part of the kernel's cache that has to be dropped.
@@ -17,8 +18,8 @@ use crate::view::VnodeId;
 pub(super) enum Notice {
     /// The pages of this inode.
     Pages(u64),
-    /// The names of the chunks beside this document.
-    NamesBeside(VnodeId),
+    /// The names of the chunks of the arrays that this document describes.
+    StaleNames(VnodeId),
 }
 
 /// The notices that were not sent to the kernel yet. A thread sends them. It starts with the first notice, and ends
@@ -58,7 +59,7 @@ impl Notices {
         let thread = thread::Builder::new().name("notices".to_owned());
         match thread.spawn(move || shared.run(tell)) {
             Ok(_) => state.is_running = true,
-            // The pages are dropped when the file is opened the next time.
+            // The pages are dropped when the file is opened the next time. A document with old names is not opened.
             Err(error) => log::warn!("no thread for notices to the kernel can be started: {error}"),
         }
     }
@@ -69,15 +70,18 @@ impl Notices {
     }
 
     /// Waits until the kernel has got this notice, but not for ever: other requests may hold the locks that it needs.
-    /// On a busy machine, the thread that sends it may not run for some tenths of a second.
-    pub(super) fn wait_for(&self, notice: Notice) {
-        const PATIENCE: Duration = Duration::from_secs(2);
-        let is_left = |state: &mut State| {
-            state.is_running && (state.telling == Some(notice) || state.waiting.contains(&notice))
-        };
+    /// On a busy machine, the thread that sends it may not run for some tenths of a second. Returns whether the kernel
+    /// has got it.
+    pub(super) fn wait_for(&self, notice: Notice) -> bool {
+        const PATIENCE: Duration = Duration::from_secs(5);
+        let is_left =
+            |state: &State| state.telling == Some(notice) || state.waiting.contains(&notice);
         let told = &self.0.has_told;
-        let waited = told.wait_timeout_while(self.0.lock(), PATIENCE, is_left);
-        drop(waited);
+        let state = self.0.lock();
+        let waited =
+            told.wait_timeout_while(state, PATIENCE, |state| state.is_running && is_left(state));
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        !is_left(&state)
     }
 }
 
@@ -95,7 +99,7 @@ impl Shared {
             if let Some(notice) = state.waiting.pop_first() {
                 state.telling = Some(notice);
                 drop(state);
-                tell(notice);
+                confine("a notice to the kernel", || tell(notice));
                 state = self.lock();
                 state.telling = None;
                 self.has_told.notify_all();
@@ -136,11 +140,11 @@ mod tests {
             found.insert(notice);
         }
         assert_eq!(found, BTreeSet::from([3, 7].map(Notice::Pages)));
-        notices.add(Notice::NamesBeside(VnodeId::ROOT), tell.clone());
-        notices.wait_for(Notice::NamesBeside(VnodeId::ROOT));
+        notices.add(Notice::StaleNames(VnodeId::ROOT), tell.clone());
+        assert!(notices.wait_for(Notice::StaleNames(VnodeId::ROOT)));
         // The pages of inode 7 are dropped twice if the thread began before the second call.
         let last = told.try_iter().last().map(|(notice, _)| notice);
-        assert_eq!(last, Some(Notice::NamesBeside(VnodeId::ROOT)));
+        assert_eq!(last, Some(Notice::StaleNames(VnodeId::ROOT)));
         drop((notices, tell));
         // The thread ends, and its sender with it.
         while told.recv_timeout(Duration::from_secs(10)).is_ok() {}

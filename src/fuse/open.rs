@@ -15,6 +15,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, OnceLock, PoisonError};
 
 use fuser::{Errno, FopenFlags, INodeNo, Notifier};
+use lru::LruCache;
 
 use super::Core;
 use super::backing::Backing;
@@ -65,16 +66,20 @@ impl Core {
                 // The file is closed before the kernel opens it again, because this handle is not read.
                 file.close();
                 drop((file, lock));
-                self.wait_for_names_beside(ino);
                 return reply.error(errno);
             }
         };
         let mode = self.mode(ino, &file, &reply);
-        let is_only_read = file.is_only_read();
-        let handle = self.files.insert(OpenedFile::new(ino, file, attributes));
         // The file may be closed, which takes the lock, before the reply has returned.
         drop(lock);
-        self.wait_for_names_beside(ino);
+        if let Err(errno) = self.wait_for_stale_names(ino) {
+            file.close();
+            let _lock = self.lock_inode(ino);
+            drop(self.versions.close(ino));
+            return reply.error(errno);
+        }
+        let is_only_read = file.is_only_read();
+        let handle = self.files.insert(OpenedFile::new(ino, file, attributes));
         match mode {
             ReadMode::Cached if is_only_read => {
                 // There is nothing to commit when it is closed.
@@ -124,12 +129,8 @@ impl Core {
     ) -> Result<FopenFlags, Errno> {
         let counters = self.view.requests();
         let compared = self.versions.open(ino, attributes);
-        let may_be_new = !matches!(
-            compared,
-            Comparison::Same | Comparison::FirstOpen(StaleCache::Nothing)
-        );
-        if may_be_new && let Some(vnode) = self.versions.vnode(ino) {
-            self.drop_names_beside(vnode);
+        if let Some(vnode) = self.versions.vnode(ino) {
+            self.drop_stale_names(vnode, attributes.fingerprint);
         }
         match compared {
             Comparison::Same if file.keeps_pages() => {
@@ -184,22 +185,45 @@ impl Core {
         self.notify(Notice::Pages(ino));
     }
 
-    /// If `vnode` is a document, which has another version now, this makes the kernel soon forget the names beside it.
-    /// If the array has another number of dimensions now, a directory may have become a file, and the kernel would
-    /// answer by itself that there is no such chunk.
-    pub(super) fn drop_names_beside(&self, vnode: VnodeId) {
-        if self.view.describes_array(vnode) {
-            self.notify(Notice::NamesBeside(vnode));
+    /// If `vnode` is a document of arrays, and the version that is opened is not the one that was opened last, this makes
+    /// the kernel soon forget the names of their chunks. If an array has another number of dimensions now, a directory may
+    /// have become a file, and the kernel would answer by itself that there is no such chunk. If no version was opened
+    /// before, the kernel may know names nevertheless: a reader may have known the document from a copy. If the kernel
+    /// keeps listings, nothing in the store changes.
+    fn drop_stale_names(&self, vnode: VnodeId, fingerprint: u64) {
+        if self.options.keep_listings || !self.view.describes_arrays(vnode) {
+            return;
+        }
+        let mut opened = self.lock_documents();
+        let before = opened.put(vnode, fingerprint);
+        drop(opened);
+        let may_be_stale = match before {
+            Some(before) => before != fingerprint,
+            None => self.view.may_know_chunks(vnode),
+        };
+        if may_be_stale {
+            self.notify(Notice::StaleNames(vnode));
         }
     }
 
-    /// Waits for the notice of [`Core::drop_names_beside`]: a program that reads a new document looks the new names up.
-    fn wait_for_names_beside(&self, ino: u64) {
+    fn lock_documents(&self) -> MutexGuard<'_, LruCache<VnodeId, u64>> {
+        let documents = self.documents.lock();
+        documents.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for the notice of [`Core::drop_stale_names`]: a program that reads a new document looks the new names up.
+    ///
+    /// # Errors
+    /// `ESTALE` when the kernel does not drop the old names. With them, the program could take a chunk for absent.
+    fn wait_for_stale_names(&self, ino: u64) -> Result<(), Errno> {
         if self.notices.are_behind()
             && let Some(vnode) = self.versions.vnode(ino)
+            && !self.notices.wait_for(Notice::StaleNames(vnode))
         {
-            self.notices.wait_for(Notice::NamesBeside(vnode));
+            log::warn!("the kernel keeps the old names of chunks of a document that has changed");
+            return Err(Errno::ESTALE);
         }
+        Ok(())
     }
 
     fn notify(&self, notice: Notice) {
@@ -208,14 +232,16 @@ impl Core {
             Notice::Pages(ino) => {
                 invalidate(&notifier, ino, 0);
             }
-            Notice::NamesBeside(document) => {
-                let names = view.upgrade().and_then(|view| view.names_beside(document));
-                let (Some((directory, names)), Some(notifier)) = (names, notifier.get()) else {
+            Notice::StaleNames(document) => {
+                let (Some(view), Some(notifier)) = (view.upgrade(), notifier.get()) else {
                     return;
                 };
-                for name in names {
-                    // The kernel does not know most of them.
-                    let _ = notifier.inval_entry(INodeNo(directory.0), OsStr::from_bytes(&name));
+                for (directory, names) in view.stale_names(document) {
+                    for name in names {
+                        // The kernel does not know most of them.
+                        let name = OsStr::from_bytes(&name);
+                        let _ = notifier.inval_entry(INodeNo(directory.0), name);
+                    }
                 }
             }
         });

@@ -118,8 +118,9 @@ impl View {
                     _ => self.tree.find_stored(place.view, &directory, name),
                 };
                 let stored = self.tree.found_in_array(&array, &found, look)?;
-                Ok(stored
-                    .map(|(stored, attributes)| (array.stored_vnode(found, stored), attributes)))
+                Ok(stored.map(|(stored, attributes)| {
+                    (self.tree.stored_vnode(&array, found, stored), attributes)
+                }))
             }
             _ => Ok(None),
         }
@@ -229,7 +230,8 @@ impl View {
             (ShownNode::Array(array), Some((stored, attributes)))
                 if array.form == FileForm::Stored =>
             {
-                let vnode = array.stored_vnode(array.shown.in_array(name), stored);
+                let name = array.shown.in_array(name);
+                let vnode = self.tree.stored_vnode(array, name, stored);
                 Some((vnode, attributes))
             }
             (_, stored) => stored,
@@ -300,6 +302,33 @@ impl Tree {
         is_directory && array.form == FileForm::Stored && !store.profile().has_directories
     }
 
+    /// `found` as a chunk, or as a directory of chunks, if it is in the grid of `array`, which is shown as stored.
+    pub(in crate::view) fn stored_vnode(
+        &self,
+        array: &ShownArray,
+        name: ChunkName,
+        found: Vnode,
+    ) -> Vnode {
+        let is_directory = matches!(found, Vnode::Prefix { .. });
+        let is_object = matches!(found, Vnode::Object { .. });
+        match name {
+            ChunkName::Directory(first) if array.has_directory(&first) => {
+                if is_directory {
+                    return Vnode::ChunkDirectory(array.place(first));
+                }
+                self.numbers.note_others(array.view, &array.path);
+            }
+            ChunkName::Chunk(indices) if array.grid().contains(&indices) => {
+                if is_object {
+                    return Vnode::Chunk(array.place(indices));
+                }
+                self.numbers.note_others(array.view, &array.path);
+            }
+            _ => {}
+        }
+        found
+    }
+
     /// The vnode of a chunk, or of a directory of chunks, of an array.
     fn find_chunk(&self, array: &ShownArray, name: ChunkName) -> Result<Option<FoundVnode>, Error> {
         let look = || match &name {
@@ -344,18 +373,5 @@ impl ShownArray {
             Vnode::ChunkDirectory(self.place(indices))
         };
         (name, vnode)
-    }
-
-    /// `found` as a chunk, or as a directory of chunks, if it is in the grid of this array, which is shown as stored.
-    pub(in crate::view) fn stored_vnode(&self, name: ChunkName, found: Vnode) -> Vnode {
-        match (name, &found) {
-            (ChunkName::Directory(first), Vnode::Prefix { .. }) if self.has_directory(&first) => {
-                Vnode::ChunkDirectory(self.place(first))
-            }
-            (ChunkName::Chunk(indices), Vnode::Object { .. }) if self.grid().contains(&indices) => {
-                Vnode::Chunk(self.place(indices))
-            }
-            _ => found,
-        }
     }
 }

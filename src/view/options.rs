@@ -13,7 +13,7 @@ use crate::translate::Presentation;
 pub use crate::translate::{Conflict, WriteOptions};
 
 /// A way to show a hierarchy as files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ViewKind {
     /// The keys of the store, with their stored bytes; shards may be expanded.
     Keys,

@@ -69,6 +69,13 @@ impl ChunkNames {
         }
     }
 
+    /// The number of names in the array's own directory, with a grid of `counts`, that are made of one index: those of
+    /// chunks, or of directories of chunks.
+    pub(in crate::view) fn n_names_in_array(self, counts: &[u64]) -> u64 {
+        let has_names = self.root().is_none() && (self.is_nested() || self.rank == 1);
+        counts.first().copied().filter(|_| has_names).unwrap_or(0)
+    }
+
     /// The meaning of `name` in the directory of the chunks that begin with `first`.
     pub(in crate::view) fn in_directory(self, first: &[u64], name: &[u8]) -> ChunkName {
         if !self.is_nested() {

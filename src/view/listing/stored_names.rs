@@ -207,7 +207,8 @@ impl StoredNames {
             return other.then(|| self.plain(view, entry)).transpose();
         }
         let (spelled, found, attributes) = self.plain(view, entry)?;
-        Ok(Some((spelled, array.stored_vnode(name, found), attributes)))
+        let vnode = view.tree.stored_vnode(array, name, found);
+        Ok(Some((spelled, vnode, attributes)))
     }
 
     /// An entry that is shown as it is stored.

@@ -81,9 +81,11 @@ impl Tree {
         let shown = match checked {
             Ok(array) => {
                 if array.view != ViewKind::Arrays {
-                    let (path, counts) = (&array.path, array.grid().counts());
+                    let counts = array.grid().counts();
                     let identity = (node.chunk_identity, node.chunk_form);
-                    self.numbers.add_array(array.view, path, identity, counts);
+                    let grid = (counts, array.shown.n_names_in_array(counts));
+                    self.numbers
+                        .add_array(array.view, &array.path, identity, grid);
                 }
                 let place = (array.view, array.path.clone());
                 if array.form == FileForm::Stored {

@@ -38,8 +38,8 @@ use super::options::ViewKind;
 use super::vnode::{ChunkPlace, Vnode, VnodeId};
 use crate::store::Prefix;
 use interned::Interned;
-use ranges::NumberRanges;
 pub(in crate::view) use ranges::SiblingNumbers;
+use ranges::{GivenNames, NumberRanges};
 
 /// The first number of a vnode that is in no range.
 const FIRST_INTERNED: u64 = 1 << 61;
@@ -63,13 +63,14 @@ pub(super) struct VnodeNumbers {
 
 impl VnodeNumbers {
     /// Reserves a range for the chunks of an array with this `ArrayNode::chunk_identity` and `chunk_form`, unless the
-    /// array has one for this grid.
+    /// array has one for this grid. `n_names` of the names in the array's directory are those of chunks, or of directories of
+    /// chunks, and made of an index.
     pub(super) fn add_array(
         &self,
         view: ViewKind,
         path: &Prefix,
         array: (u64, u64),
-        counts: &[u64],
+        (counts, n_names): (&[u64], u64),
     ) {
         let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
         if ranges.has(view, array.0, counts) {
@@ -78,7 +79,7 @@ impl VnodeNumbers {
         drop(ranges);
         let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
         if !ranges.has(view, array.0, counts) {
-            ranges.add(view, path, array, counts);
+            ranges.add(view, path, array, (counts, n_names));
         }
     }
 
@@ -201,6 +202,11 @@ impl VnodeNumbers {
         }
     }
 
+    /// Whether `id` is in the range of an array, so that it is a chunk or a directory of chunks.
+    pub(super) fn is_in_range(id: VnodeId) -> bool {
+        (ranges::FIRST_RANGE..FIRST_INTERNED).contains(&id.0)
+    }
+
     /// The number of a vnode, if the kernel knows the vnode.
     pub(super) fn known(&self, vnode: &Vnode) -> Option<VnodeId> {
         let interned = self.lock();
@@ -208,11 +214,42 @@ impl VnodeNumbers {
         interned.held.contains_key(&id.0).then_some(id)
     }
 
-    /// The identities of the arrays that were shown at `path`. Each comes with the number of names in the array's
-    /// directory that are those of chunks, or of directories of chunks.
-    pub(super) fn arrays_at(&self, view: ViewKind, path: &Prefix) -> Vec<(u64, u64)> {
+    /// The names of the arrays that were shown at `path`; `None` if there was none.
+    fn names_at(&self, view: ViewKind, path: &Prefix) -> Option<GivenNames> {
         let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
-        ranges.arrays_at(view, path)
+        ranges.names_at(view, path)
+    }
+
+    /// The names of the arrays that were shown below `path`, of which some may have reached the kernel, by the paths of
+    /// the arrays.
+    fn names_below(&self, view: ViewKind, path: &Prefix) -> Vec<(Prefix, GivenNames)> {
+        let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
+        let below = ranges.names_below(view, path);
+        below.map(|(path, names)| (path.clone(), names)).collect()
+    }
+
+    /// Notes that a name of a chunk of the array at `path` was given for a directory, or the other way round.
+    pub(super) fn note_others(&self, view: ViewKind, path: &Prefix) {
+        let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
+        ranges.note_others(view, path);
+    }
+
+    /// The directories below `path` that the kernel knows, and that have numbers of their own.
+    fn directories_below(&self, view: ViewKind, path: &Prefix) -> Vec<Prefix> {
+        let interned = self.lock();
+        let held = interned.held.values().map(|(vnode, _)| vnode);
+        let below = held.filter_map(|vnode| match vnode {
+            Vnode::Prefix { view: of, path: at } if *of == view => Some(at),
+            _ => None,
+        });
+        let below = below.filter(|at| path.strip(at.as_bytes()).is_some());
+        below.cloned().collect()
+    }
+
+    /// Whether the kernel may know names of chunks of arrays that were shown below `path`.
+    fn may_know_below(&self, view: ViewKind, path: &Prefix) -> bool {
+        let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
+        ranges.names_below(view, path).next().is_some()
     }
 
     /// The vnode of `id`; `None` when it is unknown, or forgotten.
@@ -326,7 +363,7 @@ mod tests {
         let add = |path: &str| {
             let path = Prefix::parse(path.as_bytes()).unwrap();
             let identity = chunk_identity_at(&path, form);
-            numbers.add_array(ViewKind::Keys, &path, (identity, form), &[3]);
+            numbers.add_array(ViewKind::Keys, &path, (identity, form), (&[3], 0));
             numbers.of(&chunk(&format!("{path}")))
         };
         let [a, b, other] = ["g/a", "k/a", "gg/a"].map(add);
@@ -348,7 +385,7 @@ mod tests {
     #[test]
     fn a_directory_of_chunks_that_is_made_again_is_another_one() {
         let numbers = VnodeNumbers::default();
-        numbers.add_array(ViewKind::Keys, &Prefix::root(), (7, 0), &[3, 4]);
+        numbers.add_array(ViewKind::Keys, &Prefix::root(), (7, 0), (&[3, 4], 0));
         let directory = chunk(&[1], 7);
         let mut before = vec![numbers.refer(&directory)];
         for _ in 0..3 {
@@ -366,8 +403,8 @@ mod tests {
     #[test]
     fn chunks_are_numbered_by_arithmetic_and_cost_nothing() {
         let numbers = VnodeNumbers::default();
-        numbers.add_array(ViewKind::Keys, &Prefix::root(), (7, 0), &[3, 4]);
-        numbers.add_array(ViewKind::Keys, &Prefix::root(), (8, 0), &[2, 2]);
+        numbers.add_array(ViewKind::Keys, &Prefix::root(), (7, 0), (&[3, 4], 0));
+        numbers.add_array(ViewKind::Keys, &Prefix::root(), (8, 0), (&[2, 2], 0));
         let mut seen = std::collections::HashSet::new();
         for identity in [7, 8] {
             let (rows, columns) = if identity == 7 { (3, 4) } else { (2, 2) };
@@ -394,9 +431,9 @@ mod tests {
     #[test]
     fn an_array_that_grows_keeps_the_numbers_of_its_chunks() {
         let numbers = VnodeNumbers::default();
-        numbers.add_array(ViewKind::Keys, &Prefix::root(), (7, 0), &[3, 4]);
+        numbers.add_array(ViewKind::Keys, &Prefix::root(), (7, 0), (&[3, 4], 0));
         let before = numbers.of(&chunk(&[2, 3], 7));
-        numbers.add_array(ViewKind::Keys, &Prefix::root(), (7, 0), &[5, 4]);
+        numbers.add_array(ViewKind::Keys, &Prefix::root(), (7, 0), (&[5, 4], 0));
         assert_eq!(numbers.of(&chunk(&[2, 3], 7)), before);
         let new = numbers.of(&chunk(&[4, 0], 7));
         let place = |vnode| match vnode {
@@ -451,7 +488,7 @@ mod tests {
         let listed = numbers.of(&object(REMEMBERED.get() + 1));
         assert_eq!(numbers.recall(listed), None, "never referred to");
 
-        numbers.add_array(ViewKind::Keys, &Prefix::root(), (7, 0), &[3, 4]);
+        numbers.add_array(ViewKind::Keys, &Prefix::root(), (7, 0), (&[3, 4], 0));
         let id = numbers.of(&chunk(&[1, 2], 7));
         assert_eq!(numbers.recall(id), Some(chunk(&[1, 2], 7)));
     }
@@ -459,7 +496,12 @@ mod tests {
     #[test]
     fn a_grid_too_large_for_a_range_is_interned() {
         let numbers = VnodeNumbers::default();
-        numbers.add_array(ViewKind::Keys, &Prefix::root(), (9, 0), &[1 << 30, 1 << 30]);
+        numbers.add_array(
+            ViewKind::Keys,
+            &Prefix::root(),
+            (9, 0),
+            (&[1 << 30, 1 << 30], 0),
+        );
         let id = numbers.refer(&chunk(&[5, 6], 9));
         assert!(id.0 >= FIRST_INTERNED);
         assert_eq!(numbers.vnode(id), Some(chunk(&[5, 6], 9)));

@@ -1,7 +1,9 @@
 """A store that is made anew, or replaced, at its path, while it is mounted."""
 import errno
+import json
 import os
 import shutil
+import subprocess
 import threading
 
 import numpy as np
@@ -56,6 +58,67 @@ def test_an_array_of_another_rank_has_other_names(tmp_path, mount, view, version
             make(shape)
         found = zarr.open_array(str(made.path / "a"), mode="r")
         assert found.shape == shape and (found[...] == len(shape)).all()
+
+
+@pytest.mark.parametrize("view", ["keys", "chunks"])
+@pytest.mark.parametrize("version", [2, 3])
+def test_an_array_of_another_rank_is_read_after_a_listing(tmp_path, mount, version, view):
+    """The listing has told the kernel of the new document already."""
+    made = None
+    for rank in (2, 1, 2):
+        write_ranked(tmp_path / "s.zarr", rank, version)
+        made = made or mount(tmp_path / "s.zarr", "--view", view)
+        subprocess.run(["ls", "-l", made.path / "a"], check=True, stdout=subprocess.DEVNULL)
+        found = zarr.open_array(str(made.path / "a"), mode="r")
+        assert found.ndim == rank and (found[...] == rank).all()
+
+
+@pytest.mark.parametrize("view", [("keys",), ("keys", "--rw"), ("keys", "--shards", "keep")], ids=" ".join)
+@pytest.mark.parametrize("version", [2, 3])
+def test_an_array_of_another_rank_is_read_by_its_copied_document(tmp_path, mount, version, view):
+    """A reader of consolidated metadata opens no document of an array."""
+    made = None
+    for rank in (2, 1, 2):
+        write_ranked(tmp_path / "s.zarr", rank, version)
+        zarr.consolidate_metadata(str(tmp_path / "s.zarr"))
+        made = made or mount(tmp_path / "s.zarr", "--view", *view)
+        found = zarr.open_group(str(made.path), mode="r", use_consolidated=True)["a"]
+        assert found.ndim == rank and (found[...] == rank).all()
+
+
+DRAFT = "https://purl.org/zarr/spec/protocol/core/3.0"
+
+
+@pytest.mark.parametrize("kind", ["draft", "n5"])
+def test_names_of_older_formats_follow_their_document(tmp_path, mount, kind):
+    """A reader takes the error of a name that is still a file for the absence of the chunk below it."""
+    store = tmp_path / "s"
+    document, chunk = {"draft": ("meta/root/a.array.json", "data/root/a/c1"), "n5": ("a/attributes.json", "a/1")}[kind]
+    made = None
+    for rank in (1, 2, 1):
+        shutil.rmtree(store, ignore_errors=True)
+        grid = {"type": "regular", "chunk_shape": [2] * rank, "separator": "/"}
+        texts = {"draft": {"shape": [8] * rank, "data_type": "|u1", "fill_value": 7, "chunk_memory_layout": "C", "chunk_grid": grid,
+                           "extensions": [], "attributes": {}},
+                 "n5": {"dimensions": [8] * rank, "blockSize": [2] * rank, "dataType": "uint8", "compression": {"type": "raw"}}}
+        root = {"zarr_format": DRAFT, "metadata_encoding": DRAFT, "metadata_key_suffix": ".json", "extensions": []}
+        stored = chunk if rank == 1 else f"{chunk}/0"
+        for path, text in ((document, json.dumps(texts[kind])), (stored, "x" * 2 ** rank), ("zarr.json" if kind == "draft" else "attributes.json",
+                                                                                            json.dumps(root if kind == "draft" else {"n5": "2.5.0"}))):
+            (store / path).parent.mkdir(parents=True, exist_ok=True)
+            (store / path).write_text(text)
+        made = made or mount(store, "--view", "keys")
+        assert f"[{', '.join(['8'] * rank)}]" in (made.path / document).read_text()
+        assert (made.path / stored).read_text() == "x" * 2 ** rank
+
+
+def write_ranked(path, rank, version):
+    """An array `a` of `rank` dimensions, whose every element is `rank`."""
+    group = zarr.open_group(str(path), mode="a", zarr_format=version)
+    keys = {"name": "v2", "separator": "/"} if version == 2 else None
+    shape, chunks = (8,) * rank, (2,) * rank
+    array = group.create_array("a", shape=shape, chunks=chunks, dtype="i4", fill_value=-1, overwrite=True, chunk_key_encoding=keys)
+    array[...] = rank
 
 
 def test_a_deleted_store_is_an_error_until_it_is_there_again(tmp_path, mount):
