@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 mod again;
 mod arrays;
+mod copies;
 mod damaged;
 mod description;
 mod exchanged;

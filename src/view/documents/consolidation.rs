@@ -4,8 +4,10 @@
 use std::sync::atomic::Ordering;
 
 use crate::error::{Error, FormatError};
+use crate::fresh::Observations;
+use crate::hierarchy::Node;
 use crate::metadata::write;
-use crate::metadata::{DocumentName, Target};
+use crate::metadata::{DocumentName, Target, ZarrFormat};
 use crate::store::{Access, Prefix, Readers};
 use crate::view::documents::Documents;
 use crate::view::nodes::directory::NodeDirectory;
@@ -26,12 +28,13 @@ impl Documents {
     /// Copies of the documents of all nodes below a group, as consolidated metadata of `target`;
     /// `None` when they are too many or too long. They are shown to `audience`: users who have the given
     /// access and are among the given readers. A node that fewer users may read, or that the store
-    /// refuses, is left out, and the log names it.
+    /// refuses, is left out, and the log names it. The documents that are copied are added to `observed`.
     pub(in crate::view) fn copies(
         &self,
         group: &NodePath,
         target: Target,
         audience: (Access, &Readers),
+        observed: &mut Observations,
     ) -> Result<Option<Vec<DocumentCopy>>, Error> {
         let (view, group) = (group.view, &group.path);
         let deadline = self.tree.loader.deadline();
@@ -70,7 +73,12 @@ impl Documents {
             let Ok(name) = str::from_utf8(name) else {
                 continue;
             };
-            match self.copies_of(&folder, name, target, audience) {
+            let own = self.copies_of(&folder, name, target, audience);
+            let own = own.and_then(|own| {
+                self.observe_documents(&folder.resolved, observed)?;
+                Ok(own)
+            });
+            match own {
                 Err(Error::Store(error)) if is_refused(&error) => leave_out(&refused(&error)),
                 Ok(None) => leave_out(&more_private()),
                 Ok(Some(mut found)) => {
@@ -94,6 +102,30 @@ impl Documents {
         }
         copies.sort_unstable();
         Ok(Some(copies))
+    }
+
+    /// Adds the documents of a node to `observed`.
+    fn observe_documents(
+        &self,
+        resolved: &NodePath,
+        observed: &mut Observations,
+    ) -> Result<(), Error> {
+        if let Some(own) = resolved.document() {
+            observed.add_object(&own.key, Some(&own.meta));
+        }
+        // The attributes may be absent.
+        let attributes = match &resolved.node {
+            Node::Array(node) => node.attributes.clone(),
+            Node::Group(group) if group.format == ZarrFormat::V2 => {
+                let name = DocumentName::ZAttrs.as_str().as_bytes();
+                Some(resolved.path.key(name)?)
+            }
+            _ => None,
+        };
+        if let Some(key) = attributes {
+            observed.add_object(&key, self.tree.object_meta(&key)?.as_ref());
+        }
+        Ok(())
     }
 
     /// The nodes in a group; none unless all of `audience` may list the group.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::budget::Holding;
 use crate::error::Error;
+use crate::fresh::Observations;
 use crate::hierarchy::{DocumentText, GroupNode, Node};
 use crate::load::Block;
 use crate::metadata::write;
@@ -62,9 +63,15 @@ impl Documents {
             self.tree.add_names(&resolved, &mut readers)?;
         }
         let meta = limited_to(&backing, &readers);
-        let (identity, epoch) = match &resolved.node {
-            Node::Array(node) => (node.identity, 0),
-            _ => (0, self.epoch(meta.size())),
+        let place = hash(&(view, path, name));
+        let _making = self.originals.lock_text(place);
+        let (identity, originals, epoch) = match &resolved.node {
+            Node::Array(node) => (node.identity, None, 0),
+            _ => (
+                0,
+                self.state_of_originals(name, place),
+                self.epoch(meta.size()),
+            ),
         };
         // The readers of the document decide which copies are in it, so they are part of the key.
         let access = meta.access();
@@ -75,13 +82,15 @@ impl Documents {
             _ => None,
         };
         let versions = (attributes, copies, is_unshown, crs);
-        let identity = hash(&(view, path, name, versions, identity, access, &readers));
+        let identity = hash(&(place, versions, identity, originals, access, &readers));
         let text = self
             .tree
             .document_block(identity, meta.version, epoch, || {
-                // An empty text stands for a document that the node does not have.
-                let text = self.write(&resolved, name, (access, &readers))?;
-                Ok(strict_json(text.unwrap_or_default()))
+                self.with_copies(place, originals, |observed| {
+                    // An empty text stands for a document that the node does not have.
+                    let text = self.write(&resolved, name, (access, &readers), observed)?;
+                    Ok(strict_json(text.unwrap_or_default()))
+                })
             })?;
         Ok((!text.is_empty()).then_some((meta, text)))
     }
@@ -154,12 +163,13 @@ impl Documents {
 
     /// The text of the document `name` of a node; `None` when it has no such document. `audience`
     /// limits the copies in it: it is the access that the document will be shown with, and the
-    /// users who may read everything else that it is made from.
+    /// users who may read everything else that it is made from. The documents that are copied are added to `observed`.
     fn write(
         &self,
         resolved: &NodePath,
         name: DocumentName,
         audience: (Access, &Readers),
+        observed: &mut Observations,
     ) -> Result<Option<Vec<u8>>, Error> {
         // If attributes may be written, their document is shown, unless it was removed.
         let (view, path) = (resolved.view, &resolved.path);
@@ -184,7 +194,7 @@ impl Documents {
         let text = match name {
             DocumentName::ZarrJson => {
                 let copies = if self.holds_consolidated(resolved)? {
-                    self.copies(resolved, Target::V3, audience)?
+                    self.copies(resolved, Target::V3, audience, observed)?
                 } else {
                     None
                 };
@@ -199,7 +209,7 @@ impl Documents {
                 if resolved.path.is_root() && !self.tree.is_writable()
                     || self.holds_consolidated(resolved)? =>
             {
-                let copies = self.copies(resolved, Target::V2, audience)?;
+                let copies = self.copies(resolved, Target::V2, audience, observed)?;
                 copies.map(|copies| write::consolidated_v2(&copies))
             }
             _ => None,

@@ -9,6 +9,7 @@
 //! | this one | documents that are edited, and their consolidated copies |
 //! | `foreign` | documents that are made in another version (`--as`) |
 //! | `consolidation` | consolidated metadata that is made in another version |
+//! | `originals` | the documents that a consolidated document has copies of |
 //! | `of_array` | the documents of one array |
 //! | `crs` | the coordinate system of an array, for GDAL |
 
@@ -16,6 +17,7 @@ pub(in crate::view) mod consolidation;
 mod crs;
 pub(in crate::view) mod foreign;
 pub(in crate::view) mod of_array;
+mod originals;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -31,6 +33,7 @@ use super::vnode::{CONTROL, Vnode};
 use crate::budget::Holding;
 use crate::error::Error;
 use crate::error::until_current;
+use crate::fresh::{LastCheck, Observations};
 use crate::hierarchy::{ArrayIdentity, Document, DocumentText, Node};
 use crate::load::{Block, BlockKey, BlockPart, Owner};
 use crate::metadata::consolidated::{self, Copied, EntryEdit};
@@ -41,8 +44,10 @@ use crate::metadata::{
 };
 use crate::store::{Key, ObjectMeta, Prefix, Readers, StoreError, Version};
 use crate::view::nodes::node::{FileForm, ShownArray, ShownNode};
+use originals::Originals;
 
-/// A consolidated document is compared with the documents that it copies at most this often.
+/// Consolidated metadata is made anew no more often than this if none of the documents that it copies has changed. Other
+/// changes, such as new nodes, may be late by this time.
 const CONSOLIDATED_RECHECK: Duration = Duration::from_secs(10);
 
 /// The documents of a view: edited, written in another version, and consolidated.
@@ -50,6 +55,7 @@ const CONSOLIDATED_RECHECK: Duration = Duration::from_secs(10);
 pub(super) struct Documents {
     pub(super) tree: Arc<Tree>,
     arrays: Arc<Arrays>,
+    originals: Originals,
     /// Whether the warning about too many nodes to consolidate has been logged.
     pub(super) gave_up_walking: AtomicBool,
 }
@@ -60,6 +66,7 @@ impl Documents {
         Documents {
             tree,
             arrays,
+            originals: Originals::new(),
             gave_up_walking: AtomicBool::new(false),
         }
     }
@@ -93,16 +100,19 @@ impl Documents {
         let Some(meta) = self.tree.loader.sources().stat_settled(key)? else {
             return Ok(None);
         };
+        let place = hash(&(view, key));
+        let _making = self.originals.lock_text(place);
         // The edit also depends on the parsed array, which must be of the same version as the text.
-        let (identity, epoch) = match self.array_of_document(view, key)? {
-            Some(array) => {
-                if array.node.document.key == *key {
-                    self.tree
-                        .check_version(&array.node, &array.path, Some(meta.version))?;
-                }
-                (array.node.identity, 0)
+        let (identity, originals, epoch) = if let Some(array) = self.array_of_document(view, key)? {
+            if array.node.document.key == *key {
+                self.tree
+                    .check_version(&array.node, &array.path, Some(meta.version))?;
             }
-            None => (0, self.epoch(meta.size())),
+            (array.node.identity, None, 0)
+        } else {
+            let name = DocumentName::of(key.name());
+            let originals = name.and_then(|name| self.state_of_originals(name, place));
+            (0, originals, self.epoch(meta.size()))
         };
         // The readers of the document decide which copies may be in it, so they are part of the
         // key.
@@ -111,24 +121,26 @@ impl Documents {
             Some(name) => self.crs_to_add(&key.parent(), name)?,
             None => None,
         };
-        let identity = hash(&(view, key, identity, meta.access(), crs));
+        let identity = hash(&(place, identity, originals, meta.access(), crs));
         let text = self
             .tree
             .document_block(identity, meta.version, epoch, || {
-                let text = self
-                    .tree
-                    .hierarchy
-                    .read_as(key, Holding::NOTHING.to_hold("a document"), edited_bytes)?
-                    .filter(|text| text.document.meta.version == meta.version);
-                let text = text.ok_or_else(|| StoreError::Changed {
-                    key: key.to_string(),
-                })?;
-                let edited = self.edited(view, &text)?;
-                // Documents that the keys view shows as they are stored stay unchanged.
-                Ok(if self.tree.shows_own_bytes(view) && edited == text.bytes {
-                    edited
-                } else {
-                    strict_json(edited)
+                self.with_copies(place, originals, |observed| {
+                    let text = self
+                        .tree
+                        .hierarchy
+                        .read_as(key, Holding::NOTHING.to_hold("a document"), edited_bytes)?
+                        .filter(|text| text.document.meta.version == meta.version);
+                    let text = text.ok_or_else(|| StoreError::Changed {
+                        key: key.to_string(),
+                    })?;
+                    let edited = self.edited(view, &text, observed)?;
+                    // Documents that the keys view shows as they are stored stay unchanged.
+                    Ok(if self.tree.shows_own_bytes(view) && edited == text.bytes {
+                        edited
+                    } else {
+                        strict_json(edited)
+                    })
                 })
             })?;
         Ok(Some((meta, text)))
@@ -157,10 +169,49 @@ impl Documents {
             .period(CONSOLIDATED_RECHECK, longer)
     }
 
-    fn edited(&self, view: ViewKind, text: &DocumentText) -> Result<Vec<u8>, Error> {
+    /// The state of the originals of the document `name` of a group, where `place` stands for that document. `None` if it
+    /// has no copies.
+    fn state_of_originals(&self, name: DocumentName, place: u64) -> Option<u64> {
+        let has_copies = matches!(name, DocumentName::ZMetadata | DocumentName::ZarrJson);
+        let (freshness, sources) = (self.tree.options.freshness, self.tree.loader.sources());
+        has_copies.then(|| self.originals.state(place, freshness, sources))
+    }
+
+    /// Calls `make`, and notes the originals that the text was made of, which are in the state `originals`. In a local
+    /// store, the originals are examined before and after.
+    ///
+    /// # Errors
+    /// Those of `make`; [`Error::Stale`] when a document has changed meanwhile.
+    fn with_copies(
+        &self,
+        place: u64,
+        originals: Option<u64>,
+        make: impl FnOnce(&mut Observations) -> Result<Vec<u8>, Error>,
+    ) -> Result<Vec<u8>, Error> {
+        let mut observed = Observations::default();
+        let Some(state) = originals else {
+            return make(&mut observed);
+        };
+        let begun = LastCheck::now();
+        let text = self.tree.looking_now(|| make(&mut observed))?;
+        let sources = self.tree.loader.sources();
+        let is_checked = self.tree.loader.is_local() && !self.tree.options.freshness.is_immutable();
+        if is_checked && !observed.are_unchanged(|subjects| sources.observe(subjects))? {
+            return Err(Error::Stale);
+        }
+        self.originals.put(place, state, observed, begun);
+        Ok(text)
+    }
+
+    fn edited(
+        &self,
+        view: ViewKind,
+        text: &DocumentText,
+        observed: &mut Observations,
+    ) -> Result<Vec<u8>, Error> {
         let key = &text.document.key;
         if is_zmetadata(key) {
-            return self.edit_copies(view, text, ZarrFormat::V2);
+            return self.edit_copies(view, text, ZarrFormat::V2, observed);
         }
         match DocumentName::of(key.name()) {
             Some(DocumentName::ZGroup) => return Ok(write::group_v2().to_vec()),
@@ -175,7 +226,7 @@ impl Documents {
             let shown = self.tree.translated(&array, &text.bytes)?;
             return self.shown_with_crs(&array, shown);
         }
-        let edited = self.edit_copies(view, text, ZarrFormat::V3)?;
+        let edited = self.edit_copies(view, text, ZarrFormat::V3, observed)?;
         if self.tree.shows_own_bytes(view) {
             return Ok(edited);
         }
@@ -192,21 +243,22 @@ impl Documents {
     }
 
     /// The text of a consolidated document, in which each copy is edited as the view shows its
-    /// array.
+    /// array. The documents of the arrays are added to `observed`.
     fn edit_copies(
         &self,
         view: ViewKind,
         text: &DocumentText,
         format: ZarrFormat,
+        observed: &mut Observations,
     ) -> Result<Vec<u8>, Error> {
         let (document, text) = (&text.document, text.bytes.as_slice());
         let group = document.key.parent();
         let mut failed = None;
         let mut edit = |copied: Copied, path: &str, entry: &[u8]| {
             let edited = match copied {
-                Copied::Attributes => self.edit_attributes(view, document, (path, entry)),
-                Copied::Array => self.edit_entry(view, document, (path, entry), format),
-                Copied::Group => self.edit_group(view, document, (path, entry), format),
+                Copied::Attributes => self.edit_attributes(view, document, (path, entry), observed),
+                Copied::Array => self.edit_entry(view, document, (path, entry), format, observed),
+                Copied::Group => self.edit_group(view, document, (path, entry), format, observed),
             };
             match edited {
                 Ok(edit) => return edit,
@@ -248,10 +300,12 @@ impl Documents {
         document: &Document,
         (path, entry): (&str, &[u8]),
         format: ZarrFormat,
+        observed: &mut Observations,
     ) -> Result<EntryEdit, Error> {
         let Some(prefix) = prefix_of(document, path) else {
             return Ok(EntryEdit::Remove);
         };
+        self.observe_own(&prefix, format, observed)?;
         let array = match self.tree.shown(view, &prefix)? {
             ShownNode::Array(array) => array,
             // The keys view shows these keys as stored, so the copy stays as it is.
@@ -284,6 +338,27 @@ impl Documents {
         Ok(EntryEdit::Replace(self.tree.translated(&array, entry)?))
     }
 
+    /// Adds the document that an array or a group at `prefix` has in this format, which may be absent, to `observed`.
+    fn observe_own(
+        &self,
+        prefix: &Prefix,
+        format: ZarrFormat,
+        observed: &mut Observations,
+    ) -> Result<(), Error> {
+        let names: &[&[u8]] = match format {
+            ZarrFormat::V2 => &[b".zarray", b".zgroup"],
+            _ => &[b"zarr.json"],
+        };
+        for name in names {
+            let key = prefix.key(name)?;
+            match self.tree.object_meta(&key) {
+                Ok(meta) => observed.add_object(&key, meta.as_ref()),
+                Err(_) => observed.add_unobserved(),
+            }
+        }
+        Ok(())
+    }
+
     /// How to edit `entry`, the copy of the document of the group at `path`.
     fn edit_group(
         &self,
@@ -291,6 +366,7 @@ impl Documents {
         document: &Document,
         (path, entry): (&str, &[u8]),
         format: ZarrFormat,
+        observed: &mut Observations,
     ) -> Result<EntryEdit, Error> {
         let is_canonical = || format == ZarrFormat::V2 && v2::is_canonical_group(entry);
         if self.tree.shows_own_bytes(view) || is_canonical() {
@@ -299,6 +375,7 @@ impl Documents {
         let Some(prefix) = prefix_of(document, path) else {
             return Ok(EntryEdit::Remove);
         };
+        self.observe_own(&prefix, format, observed)?;
         let own = match self.tree.resolve(view, &prefix)?.node {
             Node::Group(group) if group.format == format => group.document,
             Node::Implicit | Node::Group(_) => return Ok(EntryEdit::Keep),
@@ -326,6 +403,7 @@ impl Documents {
         view: ViewKind,
         document: &Document,
         (path, entry): (&str, &[u8]),
+        observed: &mut Observations,
     ) -> Result<EntryEdit, Error> {
         if self.tree.shows_own_bytes(view) {
             return Ok(EntryEdit::Keep);
@@ -334,7 +412,9 @@ impl Documents {
             return Ok(EntryEdit::Remove);
         };
         let key = prefix.key(DocumentName::ZAttrs.as_str().as_bytes())?;
-        let Some(own) = self.tree.hierarchy.read(&key, Holding::SOURCE)? else {
+        let own = self.tree.hierarchy.read(&key, Holding::SOURCE)?;
+        observed.add_object(&key, own.as_ref().map(|own| &own.document.meta));
+        let Some(own) = own else {
             return Ok(EntryEdit::Remove);
         };
         let may_copy = self.check_may_copy(&own.document, document).is_ok();

@@ -50,6 +50,15 @@ impl Tree {
         Recency::scope(Recency::since().max(Some(array.shown_since)), work)
     }
 
+    /// Calls `work`, for which answers of a local store count only if they were requested from now on. Requests to other
+    /// stores take too long to be sent for each document.
+    pub(in crate::view) fn looking_now<T>(&self, work: impl FnOnce() -> T) -> T {
+        if !self.loader.is_local() {
+            return work();
+        }
+        Recency::scope(Some(Instant::now()), work)
+    }
+
     /// Calls `work`, which looks for a chunk of `array` and then checks that its document has not changed. Both are
     /// looked up in the directory that has both of them when `work` begins, even if another directory takes its path
     /// meanwhile.

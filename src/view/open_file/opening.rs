@@ -124,7 +124,9 @@ impl View {
         self: &Arc<Self>,
         vnode: Vnode,
     ) -> Result<Option<(OpenedVnode, Version)>, Error> {
-        Ok(self.document_of(&vnode)?.map(|(meta, text)| {
+        // A document that has copies of others must not be older than they are.
+        let found = self.tree.looking_now(|| self.document_of(&vnode))?;
+        Ok(found.map(|(meta, text)| {
             let attributes = self.tree.document(&meta, &text);
             let content = FileContent::Document {
                 vnode,

@@ -73,7 +73,7 @@ def test_an_array_of_another_rank_is_read_after_a_listing(tmp_path, mount, versi
         assert found.ndim == rank and (found[...] == rank).all()
 
 
-@pytest.mark.parametrize("view", [("keys",), ("keys", "--rw"), ("keys", "--shards", "keep")], ids=" ".join)
+@pytest.mark.parametrize("view", [("keys",), ("keys", "--rw"), ("keys", "--shards", "keep"), ("keys", "--as", "v2"), ("keys", "--as", "v3"), ("chunks",)], ids=" ".join)
 @pytest.mark.parametrize("version", [2, 3])
 def test_an_array_of_another_rank_is_read_by_its_copied_document(tmp_path, mount, version, view):
     """A reader of consolidated metadata opens no document of an array."""
@@ -110,6 +110,23 @@ def test_names_of_older_formats_follow_their_document(tmp_path, mount, kind):
         made = made or mount(store, "--view", "keys")
         assert f"[{', '.join(['8'] * rank)}]" in (made.path / document).read_text()
         assert (made.path / stored).read_text() == "x" * 2 ** rank
+
+
+@pytest.mark.parametrize("view", [("chunks",), ("chunks", "--as", "v2"), ("keys", "--as", "v2"), ("keys", "--as", "v3")], ids=" ".join)
+@pytest.mark.parametrize("version", [2, 3])
+def test_copies_are_as_new_as_the_documents(tmp_path, mount, version, view):
+    """The chunks have the same names and lengths as before, so that an old copy would make a reader exchange elements. The store's own
+    consolidated metadata is older than the array."""
+    elements = np.arange(32, dtype="i4")
+    made = None
+    for shape, chunks in (((8, 4), (4, 2)), ((4, 8), (2, 4)), ((8, 4), (4, 2))):
+        group = zarr.open_group(str(tmp_path / "s.zarr"), mode="a", zarr_format=version)
+        group.create_array("a", shape=shape, chunks=chunks, dtype="i4", overwrite=True)[...] = elements.reshape(shape)
+        if made is None:
+            zarr.consolidate_metadata(str(tmp_path / "s.zarr"))
+            made = mount(tmp_path / "s.zarr", "--view", *view)
+        found = zarr.open_group(str(made.path), mode="r", use_consolidated=None)["a"]
+        assert found.shape == shape and np.array_equal(found[...].ravel(), elements)
 
 
 def write_ranked(path, rank, version):
