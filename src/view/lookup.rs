@@ -68,8 +68,16 @@ impl View {
                     return self.tree.find_stored(*view, path, name);
                 }
                 if *view == ViewKind::Arrays {
-                    let vnode = self.arrays.find_plain(path, name)?;
-                    let found = vnode.map_or(Ok(None), |vnode| self.with_attributes(vnode))?;
+                    let find = || {
+                        let vnode = self.arrays.find_plain(path, name)?;
+                        vnode.map_or(Ok(None), |vnode| self.with_attributes(vnode))
+                    };
+                    let mut found = find()?;
+                    // A program may have made the array just now.
+                    let may_change = !self.tree.options.freshness.is_immutable();
+                    if found.is_none() && may_change && self.tree.loader.is_local() {
+                        found = self.tree.looking_now(find)?;
+                    }
                     if found.is_none() {
                         self.arrays.check_undamaged(path, name)?;
                     }
