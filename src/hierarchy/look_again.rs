@@ -3,9 +3,9 @@
 //! A cached node is trusted for the time to live. That is too long for a caller that has found an object that fits no
 //! node, because a program may have made the node since: an object at `a/c/0/0`, while the cache has no node at `a`.
 
-use super::Hierarchy;
 use super::detect::NAMES;
 use super::draft::possible_roots;
+use super::{Hierarchy, Node};
 use crate::error::Error;
 use crate::fresh::{LastCheck, Subject};
 use crate::store::{Key, Prefix};
@@ -24,6 +24,13 @@ impl Hierarchy {
         }
         for root in possible_roots(prefix) {
             self.look_again_at(&root?)?;
+        }
+        // Below an array, no prefix is a node.
+        for above in prefix.with_ancestors().skip(1) {
+            let known = self.lock().get(&above);
+            if known.is_some_and(|known| matches!(known.node, Node::Array(_))) {
+                self.look_again_at(&above)?;
+            }
         }
         self.look_again_at(prefix)
     }

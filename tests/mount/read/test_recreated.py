@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import threading
 
+import numcodecs
 import numpy as np
 import pytest
 import zarr
@@ -127,6 +128,24 @@ def test_copies_are_as_new_as_the_documents(tmp_path, mount, version, view):
             made = mount(tmp_path / "s.zarr", "--view", *view)
         found = zarr.open_group(str(made.path), mode="r", use_consolidated=None)["a"]
         assert found.shape == shape and np.array_equal(found[...].ravel(), elements)
+
+
+@pytest.mark.parametrize("view", [("chunks", "--as", "v2"), ("keys", "--as", "v3")], ids=" ".join)
+def test_an_array_below_a_group_that_was_an_array_is_shown_in_its_version(tmp_path, mount, view):
+    store = tmp_path / "s.zarr"
+    zarr.open_group(str(store), mode="w", zarr_format=2).create_array("b", shape=(4,), chunks=(2,), dtype="i4", compressors=numcodecs.GZip(1))
+    made = mount(store, "--view", *view)
+    name = ".zarray" if "v2" in view else "zarr.json"
+    (made.path / "b" / name).read_bytes()
+    inner = zarr.open_group(str(store), mode="a").create_group("b", overwrite=True).create_array(
+        "in", shape=(4,), chunks=(2,), dtype="i4", compressors=numcodecs.GZip(1))
+    inner[...] = 2
+    chunk = (made.path / "b" / "in" / "0").read_bytes()
+    document = json.loads((made.path / "b" / "in" / name).read_text())
+    if "v2" in view:
+        assert document["compressor"] is None and chunk == np.full(2, 2, "<i4").tobytes()
+    else:
+        assert document["codecs"][-1]["name"] == "gzip" and chunk == (store / "b" / "in" / "0").read_bytes()
 
 
 def write_ranked(path, rank, version):
