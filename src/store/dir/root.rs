@@ -20,7 +20,7 @@ use super::resolved::{DirectoryIdentity, ResolvedPath};
 use super::rights::{Sharing, restrict_by_list, restrict_entry_by_list, through_links};
 use super::stat::{FileStat, fstat};
 use super::symlinks::Symlinks;
-use crate::store::{ObjectMeta, Prefix, StoreError};
+use crate::store::{Arrival, ObjectMeta, Prefix, StoreError};
 
 /// The type of overlayfs in statfs(2). Source: `linux/magic.h`.
 const OVERLAYFS: i64 = 0x794c_7630;
@@ -125,10 +125,11 @@ impl Root {
         path: &Prefix,
         stat: &FileStat,
     ) -> ObjectMeta {
-        self.reported(stat, |meta| {
+        let meta = self.reported(stat, |meta| {
             let meta = restrict_by_list(resolved.fd.as_fd(), meta);
             self.through_links(resolved, path, meta)
-        })
+        });
+        arrived(resolved, meta)
     }
 
     /// The attributes to report for the entry `name` of the directory `held`, which is the target of `path` and has the
@@ -139,10 +140,11 @@ impl Root {
         path: &Prefix,
         stat: &FileStat,
     ) -> ObjectMeta {
-        self.reported(stat, |meta| {
+        let meta = self.reported(stat, |meta| {
             let meta = restrict_entry_by_list(held.fd.as_fd(), name, meta);
             self.through_links(held, path, meta)
-        })
+        });
+        arrived(held, meta)
     }
 
     /// The attributes to report for the entry `name` of an open directory, which has the result
@@ -296,5 +298,17 @@ fn name_of(path: &Prefix) -> &[u8] {
     match path.as_bytes() {
         b"" => b".",
         name => name,
+    }
+}
+
+/// `meta` of the target of a path. A link can be exchanged for one to an older file, so that the times of the target do not
+/// show when it came to the path.
+fn arrived(resolved: &ResolvedPath, meta: ObjectMeta) -> ObjectMeta {
+    match resolved.linked {
+        None => meta,
+        Some(_) => ObjectMeta {
+            arrival: Arrival::Untold,
+            ..meta
+        },
     }
 }

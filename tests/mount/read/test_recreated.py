@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import threading
+import time
 
 import numcodecs
 import numpy as np
@@ -146,6 +147,39 @@ def test_an_array_below_a_group_that_was_an_array_is_shown_in_its_version(tmp_pa
         assert document["compressor"] is None and chunk == np.full(2, 2, "<i4").tobytes()
     else:
         assert document["codecs"][-1]["name"] == "gzip" and chunk == (store / "b" / "in" / "0").read_bytes()
+
+
+def test_links_that_are_exchanged_are_not_mixed_in_an_open_file(tmp_path, mount):
+    """git-annex keeps chunks in this way. The targets of the new links are older than the open."""
+    store = tmp_path / "s.zarr"
+    for version in (1, 2):
+        group = zarr.open_group(str(tmp_path), mode="a", zarr_format=2)
+        array = group.create_array(f"v{version}", shape=(4 * 4096,), chunks=(4096,), dtype="<i4", compressors=None)
+        array[...] = version
+    shutil.copytree(tmp_path / "v1", store / "t")
+    pool = store / "pool"
+    pool.mkdir()
+
+    def point(version):
+        for number in range(4):
+            (store / "t" / str(number)).unlink()
+            (store / "t" / str(number)).symlink_to(f"../pool/{version}-{number}")
+
+    for version in (1, 2):
+        for number in range(4):
+            shutil.copy(tmp_path / f"v{version}" / str(number), pool / f"{version}-{number}")
+    point(1)
+    time.sleep(0.1)  # The links must be old enough to be trusted.
+    made = mount(store, "--view", "arrays", "--files", "raw", "--readahead", "0")
+    with open(made.path / "t.raw", "rb", buffering=0) as held:
+        os.posix_fadvise(held.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
+        assert os.pread(held.fileno(), 4, 0) == np.int32(1).tobytes()
+        point(2)
+        for number in (1, 2, 3):
+            with pytest.raises(OSError) as refused:
+                os.pread(held.fileno(), 4, number * 4 * 4096)
+            assert refused.value.errno == errno.ESTALE
+    assert set(np.fromfile(made.path / "t.raw", "<i4").tolist()) == {2}
 
 
 def write_ranked(path, rank, version):
