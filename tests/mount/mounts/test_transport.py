@@ -219,12 +219,19 @@ def test_a_reader_waits_while_the_daemon_is_stopped(mount, written):
         made.unmount()
 
 
+def has_stopped(pid):
+    """Whether no thread of the process runs. A signal takes a moment to stop them."""
+    states = [stat.read_text().rpartition(")")[2].split()[0] for stat in Path(f"/proc/{pid}/task").glob("*/stat")]
+    return set(states) == {"T"}
+
+
 def test_a_stopped_daemon_and_a_killed_one_are_distinguished(mount, store):
     """With rings, the kernel passes requests on to a stopped daemon, and a program that waits for such a request cannot end. `--list` ends nevertheless."""
     with rings.switched("Y"):
         made = mount(store, "--transport", "ring")
         os.kill(made.pid, signal.SIGSTOP)
         try:
+            until(lambda: has_stopped(made.pid), "a daemon whose threads have all stopped")
             listed = {found["mountpoint"]: found["state"] for found in json.loads(ok(BINARY, "--list", "--json"))}
             assert listed[str(made.path)] == "silent"
             done = run(BINARY, "--status", made.path)
