@@ -64,15 +64,13 @@ impl Documents {
         }
         let meta = limited_to(&backing, &readers);
         let place = hash(&(view, path, name));
-        let _making = self.originals.lock_text(place);
-        let (identity, originals, epoch) = match &resolved.node {
-            Node::Array(node) => (node.identity, None, 0),
-            _ => (
-                0,
-                self.state_of_originals(name, place),
-                self.epoch(meta.size()),
-            ),
+        let (identity, making, epoch) = if let Node::Array(node) = &resolved.node {
+            (node.identity, None, 0)
+        } else {
+            let making = self.begin_copies(name, place);
+            (0, making, self.epoch(meta.size()))
         };
+        let originals = making.as_ref().map(|making| making.state);
         // The readers of the document decide which copies are in it, so they are part of the key.
         let access = meta.access();
         let copies = self.copies_version(&resolved)?;
@@ -86,7 +84,7 @@ impl Documents {
         let text = self
             .tree
             .document_block(identity, meta.version, epoch, || {
-                self.with_copies(place, originals, |observed| {
+                self.with_copies(making.as_ref(), |observed| {
                     // An empty text stands for a document that the node does not have.
                     let text = self.write(&resolved, name, (access, &readers), observed)?;
                     Ok(strict_json(text.unwrap_or_default()))

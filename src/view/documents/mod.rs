@@ -44,7 +44,7 @@ use crate::metadata::{
 };
 use crate::store::{Key, ObjectMeta, Prefix, Readers, StoreError, Version};
 use crate::view::nodes::node::{FileForm, ShownArray, ShownNode};
-use originals::Originals;
+use originals::{Making, Originals};
 
 /// Consolidated metadata is made anew no more often than this if none of the documents that it copies has changed. Other
 /// changes, such as new nodes, may be late by this time.
@@ -101,9 +101,8 @@ impl Documents {
             return Ok(None);
         };
         let place = hash(&(view, key));
-        let _making = self.originals.lock_text(place);
         // The edit also depends on the parsed array, which must be of the same version as the text.
-        let (identity, originals, epoch) = if let Some(array) = self.array_of_document(view, key)? {
+        let (identity, making, epoch) = if let Some(array) = self.array_of_document(view, key)? {
             if array.node.document.key == *key {
                 self.tree
                     .check_version(&array.node, &array.path, Some(meta.version))?;
@@ -111,8 +110,8 @@ impl Documents {
             (array.node.identity, None, 0)
         } else {
             let name = DocumentName::of(key.name());
-            let originals = name.and_then(|name| self.state_of_originals(name, place));
-            (0, originals, self.epoch(meta.size()))
+            let making = name.and_then(|name| self.begin_copies(name, place));
+            (0, making, self.epoch(meta.size()))
         };
         // The readers of the document decide which copies may be in it, so they are part of the
         // key.
@@ -121,11 +120,12 @@ impl Documents {
             Some(name) => self.crs_to_add(&key.parent(), name)?,
             None => None,
         };
+        let originals = making.as_ref().map(|making| making.state);
         let identity = hash(&(place, identity, originals, meta.access(), crs));
         let text = self
             .tree
             .document_block(identity, meta.version, epoch, || {
-                self.with_copies(place, originals, |observed| {
+                self.with_copies(making.as_ref(), |observed| {
                     let text = self
                         .tree
                         .hierarchy
@@ -169,27 +169,25 @@ impl Documents {
             .period(CONSOLIDATED_RECHECK, longer)
     }
 
-    /// The state of the originals of the document `name` of a group, where `place` stands for that document. `None` if it
-    /// has no copies.
-    fn state_of_originals(&self, name: DocumentName, place: u64) -> Option<u64> {
+    /// Begins to look for the document `name` of a group, where `place` stands for that document. `None` if it has no copies.
+    fn begin_copies(&self, name: DocumentName, place: u64) -> Option<Making<'_>> {
         let has_copies = matches!(name, DocumentName::ZMetadata | DocumentName::ZarrJson);
         let (freshness, sources) = (self.tree.options.freshness, self.tree.loader.sources());
-        has_copies.then(|| self.originals.state(place, freshness, sources))
+        has_copies.then(|| self.originals.begin(place, freshness, sources))
     }
 
-    /// Calls `make`, and notes the originals that the text was made of, which are in the state `originals`. In a local
-    /// store, the originals are examined before and after.
+    /// Calls `make`, and notes the originals that the text was made of, if it has copies. In a local store, the originals
+    /// are examined before and after.
     ///
     /// # Errors
     /// Those of `make`; [`Error::Stale`] when a document has changed meanwhile.
     fn with_copies(
         &self,
-        place: u64,
-        originals: Option<u64>,
+        making: Option<&Making<'_>>,
         make: impl FnOnce(&mut Observations) -> Result<Vec<u8>, Error>,
     ) -> Result<Vec<u8>, Error> {
         let mut observed = Observations::default();
-        let Some(state) = originals else {
+        let Some(making) = making else {
             return make(&mut observed);
         };
         let begun = LastCheck::now();
@@ -199,7 +197,7 @@ impl Documents {
         if is_checked && !observed.are_unchanged(|subjects| sources.observe(subjects))? {
             return Err(Error::Stale);
         }
-        self.originals.put(place, state, observed, begun);
+        self.originals.put(making, observed, begun);
         Ok(text)
     }
 

@@ -44,6 +44,16 @@ struct Observed {
     checked: LastCheck,
 }
 
+/// A consolidated document that a thread looks for, and makes if it has to.
+#[derive(Debug)]
+pub(super) struct Making<'o> {
+    text: u64,
+    /// A number for the current state of the originals. It is a new one if one of them has changed, or if they are not
+    /// known; the text is then made.
+    pub(super) state: u64,
+    _lock: MutexGuard<'o, ()>,
+}
+
 impl Observed {
     fn memory_bytes(&self) -> u64 {
         self.observations.memory_bytes()
@@ -62,16 +72,11 @@ impl Originals {
         }
     }
 
-    /// The lock of `text`, so that one thread makes it while others wait.
-    pub(super) fn lock_text(&self, text: u64) -> MutexGuard<'_, ()> {
+    /// Begins to look for `text`, which one thread at a time does.
+    pub(super) fn begin(&self, text: u64, freshness: Freshness, sources: &Sources) -> Making<'_> {
         let stripe = usize::try_from(text % STRIPES as u64).expect("less than 16");
         let lock = self.making[stripe].lock();
-        lock.unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A number for the current state of the originals of `text`. It is a new one if one of them has changed, or if they are
-    /// not known; the caller then makes the text, and adds its originals.
-    pub(super) fn state(&self, text: u64, freshness: Freshness, sources: &Sources) -> u64 {
+        let lock = lock.unwrap_or_else(PoisonError::into_inner);
         let known = self.lock().by_text.get(&text).cloned();
         // Documents that cannot be examined count as changed.
         let ask = |subjects: &[&Subject]| sources.observe(subjects);
@@ -79,33 +84,37 @@ impl Originals {
             let held = freshness.holds(&known.observations, &known.checked, ask);
             held.unwrap_or(false)
         };
-        match known.filter(holds) {
+        let state = match known.filter(holds) {
             Some(known) => known.state,
             None => self.next.fetch_add(1, Ordering::Relaxed),
+        };
+        Making {
+            text,
+            state,
+            _lock: lock,
         }
     }
 
-    /// Notes the originals of `text`, which were read after `begun` in this `state`. If all originals take too much memory,
-    /// those of the least recent texts count as unchanged.
-    pub(super) fn put(&self, text: u64, state: u64, observations: Observations, begun: LastCheck) {
+    /// Notes the originals of the text that was made, which were read after `begun`. If all originals take too much
+    /// memory, those of the least recent texts count as unchanged.
+    pub(super) fn put(&self, made: &Making<'_>, observations: Observations, begun: LastCheck) {
         let observed = Observed {
-            state,
+            state: made.state,
             observations,
             checked: begun,
         };
         let mut kept = self.lock();
         kept.bytes += observed.memory_bytes();
-        if let Some((_, replaced)) = kept.by_text.push(text, Arc::new(observed)) {
+        if let Some((_, replaced)) = kept.by_text.push(made.text, Arc::new(observed)) {
             kept.bytes -= replaced.memory_bytes();
         }
         let Kept { by_text, bytes } = &mut *kept;
-        let mut oldest_first: Vec<_> = by_text.iter_mut().rev().collect();
-        for (_, observed) in &mut oldest_first {
+        for (_, observed) in by_text.iter_mut().rev() {
             if *bytes <= MOST_BYTES {
                 break;
             }
             *bytes -= observed.memory_bytes();
-            **observed = Arc::new(Observed {
+            *observed = Arc::new(Observed {
                 state: observed.state,
                 observations: Observations::default(),
                 checked: observed.checked.clone(),
