@@ -1,6 +1,6 @@
 //! The names of chunks that become stale when the document of their array changes, or a document with copies of it.
 
-use crate::metadata::DocumentName;
+use crate::metadata::{DocumentName, n5};
 use crate::store::{Key, Prefix};
 use crate::view::nodes::node::ShownNode;
 use crate::view::numbers::VnodeNumbers;
@@ -14,9 +14,8 @@ const USUAL: u64 = 64;
 /// The most names of chunks that are given for any array.
 const MOST: u64 = 4096;
 
-/// The end of the names of arrays' documents in hierarchies of drafts, and the document of N5.
+/// The end of the names of arrays' documents in hierarchies of drafts.
 const DRAFT_ARRAY: &[u8] = b".array.json";
-const N5: &[u8] = b"attributes.json";
 
 /// A directory, and names in it.
 pub(crate) type NamesIn = (VnodeId, Vec<Vec<u8>>);
@@ -100,12 +99,12 @@ impl View {
 
     fn described_by(&self, document: VnodeId) -> Option<Described> {
         let (view, key) = self.vnode(document).ok().and_then(document_key)?;
-        let path = if key.name().ends_with(DRAFT_ARRAY) {
+        let is_draft = key.name().ends_with(DRAFT_ARRAY);
+        let path = if is_draft {
             self.tree.hierarchy.described_by(&key).ok()??
         } else {
             key.parent()
         };
-        let is_draft = key.name().ends_with(DRAFT_ARRAY);
         Some(Described {
             view,
             path,
@@ -159,7 +158,7 @@ fn document_key(vnode: Vnode) -> Option<(ViewKind, Key)> {
     };
     let describes_arrays = match DocumentName::of(key.name()) {
         Some(name) => !matches!(name, DocumentName::ZGroup | DocumentName::ZAttrs),
-        None => key.name() == N5 || key.name().ends_with(DRAFT_ARRAY),
+        None => key.name() == n5::DOCUMENT.as_bytes() || key.name().ends_with(DRAFT_ARRAY),
     };
     describes_arrays.then_some((view, key))
 }
