@@ -16,7 +16,7 @@ from support.mounting import BINARY, run, until
 from test_mount_helper import helper  # noqa: F401 (a fixture)
 from test_system import folder, on_path  # noqa: F401 (fixtures)
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.alone]
 
 
 @pytest.fixture

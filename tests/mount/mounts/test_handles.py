@@ -250,6 +250,7 @@ def ganesha(tmp_path):
 
 
 @pytest.mark.heavy
+@pytest.mark.alone
 def test_an_nfs_server_exports_it(mount, store, ganesha):
     root = mount(store, "--view", "chunks", "-o", "allow_other").path
     url, log = ganesha(root)

@@ -16,7 +16,7 @@ from support import mounting
 from support.clean_roots import Root, bootstrap
 from support.mounting import BINARY, CHECKOUT, ok, run, until
 
-pytestmark = [pytest.mark.root, pytest.mark.long, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.root, pytest.mark.long, pytest.mark.alone, pytest.mark.timeout(3600)]
 
 ARRAY = "air/temperature.npy"
 AS_NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]

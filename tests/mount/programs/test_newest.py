@@ -9,7 +9,7 @@ import pytest
 
 from support import newest
 
-pytestmark = [pytest.mark.root, pytest.mark.long, pytest.mark.local, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.root, pytest.mark.long, pytest.mark.alone, pytest.mark.local, pytest.mark.timeout(3600)]
 
 VIEWS = {
     "keys": (),

@@ -326,6 +326,7 @@ def test_redirects_to_private_addresses_are_not_followed(data, mount, tmp_path):
 
 
 @pytest.mark.long
+@pytest.mark.alone
 def test_a_million_references_take_little_memory(data, mount, figure):
     n = 1000
     refs = {".zgroup": '{"zarr_format": 2}', "x/.zarray": document([n, n], [1, 1], "|u1", 0)}

@@ -133,6 +133,7 @@ def test_every_byte_is_right_whatever_fails(mount, tmp_path, figure):
 
 
 @pytest.mark.long
+@pytest.mark.alone
 @pytest.mark.timeout(1500)
 def test_every_byte_of_a_hundred_thousand_requests_is_right(mount, tmp_path, figure):
     storm(mount, tmp_path, 100_000, 1200, figure)
@@ -218,6 +219,7 @@ def test_gaps_between_the_chunks_of_a_shard_take_no_memory(mount, tmp_path, figu
 
 
 @pytest.mark.long
+@pytest.mark.alone
 @pytest.mark.parametrize("chunk_bytes, count", [(64 << 10, 4096), (MIB, 512)], ids=["64 KiB", "1 MiB"])
 def test_memory_of_two_hundred_and_fifty_six_requests_in_flight(chunk_bytes, count, mount, tmp_path, figure):
     in_flight(mount, tmp_path, chunk_bytes, count, figure)

@@ -55,6 +55,7 @@ def fill(inner):
 
 
 @pytest.mark.long
+@pytest.mark.alone
 def test_a_mount_lists_no_directory_of_a_cache_of_a_million_entries(mount, tmp_path, figure):
     root, caches = tmp_path / "root", [tmp_path / "few", tmp_path / "many"]
     remote_samples.write(root, "z", consolidate=True)

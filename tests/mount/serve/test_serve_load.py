@@ -37,6 +37,7 @@ async def client(port, seed, whole, until, counts):
 
 
 @pytest.mark.long
+@pytest.mark.alone
 def test_a_thousand_clients_for_a_minute(tmp_path, figure):
     values = np.random.default_rng(48).integers(0, 50, size=(128, 256, 256)).astype("<u2")
     group = zarr.create_group(tmp_path / "s.zarr")
