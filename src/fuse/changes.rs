@@ -27,7 +27,7 @@ impl Core {
     }
 
     pub(super) fn open_for_writing(
-        &self,
+        self: &Arc<Self>,
         ino: u64,
         access: HandleAccess,
         (is_cut, thread): (bool, u32),

@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
 
 use crate::threads::confine;
 use crate::view::VnodeId;
@@ -31,7 +30,6 @@ pub(super) struct Notices(Arc<Shared>);
 struct Shared {
     state: Mutex<State>,
     has_work: Condvar,
-    has_told: Condvar,
     /// Whether there may be notices that were not sent yet.
     is_behind: AtomicBool,
 }
@@ -41,8 +39,20 @@ struct State {
     waiting: BTreeSet<Notice>,
     /// The notice that the thread is sending.
     telling: Option<Notice>,
+    /// What is done once the kernel has got a notice.
+    afterwards: Vec<(Notice, Afterwards)>,
     is_running: bool,
     has_ended: bool,
+}
+
+/// What is done after a notice: its argument says whether the kernel has got the notice.
+type Afterwards = Box<dyn FnOnce(bool) + Send>;
+
+impl State {
+    /// Whether `notice` was not sent yet, or not to its end.
+    fn has(&self, notice: Notice) -> bool {
+        self.telling == Some(notice) || self.waiting.contains(&notice)
+    }
 }
 
 impl Notices {
@@ -69,19 +79,16 @@ impl Notices {
         self.0.is_behind.load(Ordering::Relaxed)
     }
 
-    /// Waits until the kernel has got this notice, but not for ever: other requests may hold the locks that it needs.
-    /// On a busy machine, the thread that sends it may not run for some tenths of a second. Returns whether the kernel
-    /// has got it.
-    pub(super) fn wait_for(&self, notice: Notice) -> bool {
-        const PATIENCE: Duration = Duration::from_secs(5);
-        let is_left =
-            |state: &State| state.telling == Some(notice) || state.waiting.contains(&notice);
-        let told = &self.0.has_told;
-        let state = self.0.lock();
-        let waited =
-            told.wait_timeout_while(state, PATIENCE, |state| state.is_running && is_left(state));
-        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        !is_left(&state)
+    /// Calls `then` once the kernel has got all of `notice`: now, or later by the thread that sends it. The thread of a
+    /// request must not wait: the kernel may take the notice only after another request, which may wait for this thread.
+    pub(super) fn after(&self, notice: Notice, then: impl FnOnce(bool) + Send + 'static) {
+        let mut state = self.0.lock();
+        let is_left = state.has(notice);
+        if is_left && state.is_running {
+            return state.afterwards.push((notice, Box::new(then)));
+        }
+        drop(state);
+        then(!is_left);
     }
 }
 
@@ -102,13 +109,31 @@ impl Shared {
                 confine("a notice to the kernel", || tell(notice));
                 state = self.lock();
                 state.telling = None;
-                self.has_told.notify_all();
+                state = self.go_on_after(notice, state);
             } else {
                 self.is_behind.store(false, Ordering::Relaxed);
                 let waited = self.has_work.wait(state);
                 state = waited.unwrap_or_else(PoisonError::into_inner);
             }
         }
+    }
+
+    /// Does what waits for `notice`, unless the notice has to be sent once more.
+    fn go_on_after<'s>(
+        &'s self,
+        notice: Notice,
+        mut state: MutexGuard<'s, State>,
+    ) -> MutexGuard<'s, State> {
+        if state.has(notice) || state.afterwards.is_empty() {
+            return state;
+        }
+        let is_next = |(awaited, _): &mut (Notice, Afterwards)| *awaited == notice;
+        let next: Vec<_> = state.afterwards.extract_if(.., is_next).collect();
+        drop(state);
+        for (_, then) in next {
+            confine("what waits for a notice to the kernel", || then(true));
+        }
+        self.lock()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -141,7 +166,13 @@ mod tests {
         }
         assert_eq!(found, BTreeSet::from([3, 7].map(Notice::Pages)));
         notices.add(Notice::StaleNames(VnodeId::ROOT), tell.clone());
-        assert!(notices.wait_for(Notice::StaleNames(VnodeId::ROOT)));
+        let (sender, went_on) = mpsc::channel();
+        let go_on = move |has_got| sender.send((has_got, thread::current().id())).unwrap();
+        notices.after(Notice::StaleNames(VnodeId::ROOT), go_on.clone());
+        assert!(went_on.recv_timeout(Duration::from_secs(10)).unwrap().0);
+        // Nothing is to be sent for this document, so that nothing waits.
+        notices.after(Notice::StaleNames(VnodeId(2)), go_on);
+        assert_eq!(went_on.try_recv(), Ok((true, thread::current().id())));
         // The pages of inode 7 are dropped twice if the thread began before the second call.
         let last = told.try_iter().last().map(|(notice, _)| notice);
         assert_eq!(last, Some(Notice::StaleNames(VnodeId::ROOT)));

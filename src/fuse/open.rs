@@ -31,7 +31,7 @@ use crate::view::{OpenFile, OpenedVnode, VnodeAttributes, VnodeId};
 const ATTRIBUTES_ALONE: i64 = -1;
 
 impl Core {
-    pub(super) fn open_file(&self, ino: u64, reply: AwaitedReply<Reply<Opened>>) {
+    pub(super) fn open_file(self: &Arc<Self>, ino: u64, reply: AwaitedReply<Reply<Opened>>) {
         self.view.requests().opens.add(1);
         let opened = self
             .vnode(ino)
@@ -45,19 +45,22 @@ impl Core {
     /// Replies with a handle of the opened file, if `ino` stands for this version. If `is_cut`, the file is made
     /// empty. If the caller was killed, the file is closed again.
     pub(super) fn reply_opened(
-        &self,
+        self: &Arc<Self>,
         ino: u64,
         opened: OpenedVnode,
         is_cut: bool,
-        reply: AwaitedReply<Reply<Opened>>,
+        mut reply: AwaitedReply<Reply<Opened>>,
     ) {
         let OpenedVnode { attributes, file } = opened;
-        let Some(reply) = reply.take() else {
-            return file.close();
-        };
         if file.is_uncached() {
+            let Some(reply) = reply.take() else {
+                return file.close();
+            };
             let handle = self.files.insert(OpenedFile::new(ino, file, attributes));
             return reply.opened(handle, FopenFlags::FOPEN_DIRECT_IO);
+        }
+        if reply.is_abandoned() {
+            return file.close();
         }
         let lock = self.lock_inode(ino);
         let flags = match self.settle_and_cut(ino, attributes, &file, is_cut) {
@@ -66,20 +69,43 @@ impl Core {
                 // The file is closed before the kernel opens it again, because this handle is not read.
                 file.close();
                 drop((file, lock));
-                return reply.error(errno);
+                return reply.refuse(errno);
             }
         };
-        let mode = self.mode(ino, &file, &reply);
+        let mode = reply.with(|reply| self.mode(ino, &file, reply));
         // The file may be closed, which takes the lock, before the reply has returned.
         drop(lock);
-        if let Err(errno) = self.wait_for_stale_names(ino) {
-            file.close();
-            let _lock = self.lock_inode(ino);
-            drop(self.versions.close(ino));
-            return reply.error(errno);
-        }
-        let is_only_read = file.is_only_read();
-        let handle = self.files.insert(OpenedFile::new(ino, file, attributes));
+        let opened = OpenedFile::new(ino, file, attributes);
+        let vnode = (self.notices.are_behind()).then(|| self.versions.vnode(ino));
+        let Some(vnode) = vnode.flatten() else {
+            return self.reply_settled(opened, flags, mode, reply);
+        };
+        let core = Arc::clone(self);
+        // A program that reads a new document looks the new names up.
+        (self.notices).after(Notice::StaleNames(vnode), move |are_dropped| {
+            if are_dropped {
+                return core.reply_settled(opened, flags, mode, reply);
+            }
+            log::warn!("the kernel keeps the old names of chunks of a document that has changed");
+            core.close_unanswered(&opened);
+            // With the old names, the program could take a chunk for absent.
+            reply.refuse(Errno::ESTALE);
+        });
+    }
+
+    /// Replies with a handle of `opened`, the inode of which stands for the version that was opened.
+    fn reply_settled(
+        &self,
+        opened: OpenedFile,
+        flags: FopenFlags,
+        mode: Option<ReadMode<Arc<Backing>>>,
+        reply: AwaitedReply<Reply<Opened>>,
+    ) {
+        let (Some(reply), Some(mode)) = (reply.take(), mode) else {
+            return self.close_unanswered(&opened);
+        };
+        let is_only_read = opened.file.is_only_read();
+        let handle = self.files.insert(opened);
         match mode {
             ReadMode::Cached if is_only_read => {
                 // There is nothing to commit when it is closed.
@@ -91,6 +117,13 @@ impl Core {
                 reply.opened_passthrough(handle, &backing);
             }
         }
+    }
+
+    /// Closes a file of which the kernel gets no handle.
+    fn close_unanswered(&self, opened: &OpenedFile) {
+        opened.file.close();
+        let _lock = self.lock_inode(opened.ino);
+        drop(self.versions.close(opened.ino));
     }
 
     /// Like [`Core::settle`], and then makes the file empty if `is_cut`. The file must not be made empty before `ino`
@@ -209,21 +242,6 @@ impl Core {
     fn lock_documents(&self) -> MutexGuard<'_, LruCache<VnodeId, u64>> {
         let documents = self.documents.lock();
         documents.unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits for the notice of [`Core::drop_stale_names`]: a program that reads a new document looks the new names up.
-    ///
-    /// # Errors
-    /// `ESTALE` when the kernel does not drop the old names. With them, the program could take a chunk for absent.
-    fn wait_for_stale_names(&self, ino: u64) -> Result<(), Errno> {
-        if self.notices.are_behind()
-            && let Some(vnode) = self.versions.vnode(ino)
-            && !self.notices.wait_for(Notice::StaleNames(vnode))
-        {
-            log::warn!("the kernel keeps the old names of chunks of a document that has changed");
-            return Err(Errno::ESTALE);
-        }
-        Ok(())
     }
 
     fn notify(&self, notice: Notice) {

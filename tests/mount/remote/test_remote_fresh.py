@@ -306,3 +306,33 @@ def test_the_same_bytes_put_once_more_are_no_error(kind, root, mount):
             found = attempt(path)
             assert found in (right, "ESTALE"), found if isinstance(found, str) else len(found)
             assert found == right or attempt(path) == right
+
+
+@pytest.mark.long
+def test_a_new_document_is_opened_after_lookups_that_last(root, mount):
+    """The kernel drops the old names of chunks after the lookups in their directory. A program that opens the document waits for them."""
+    with FaultServer(root, "s3") as server:
+        made = mounted(mount, server, "--view", "keys", "--ttl", "0.05")
+        array = made.path / "chunk"
+        old = (array / "zarr.json").read_bytes()
+        new = old.replace(b'"attributes": {}', b'"attributes": {"version": 2}')
+        assert new != old
+        (root / remote_samples.BUCKET / "z" / "chunk" / "zarr.json").write_bytes(new)
+        server.clear()
+        server.rules({"fault": "hold", "key": "*/chunk/slow*"})
+        found = {}
+        lookup = threading.Thread(target=lambda: found.update(lookup=attempt(array / "slow")))
+        lookup.start()
+        mounting.until(lambda: any("/chunk/slow" in request["key"] for request in server.requests()), "the lookup")
+        # The old version is read for `--ttl`.
+        mounting.until(lambda: os.stat(array / "zarr.json").st_size == len(new), "the new document")
+        document = threading.Thread(target=lambda: found.update(document=attempt(array / "zarr.json")))
+        document.start()
+        document.join(12)
+        early = dict(found)
+        server.rules()
+        document.join()
+        lookup.join()
+        assert not early
+        assert found == {"document": new, "lookup": "ENOENT"}
+        made.unmount()
