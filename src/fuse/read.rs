@@ -61,16 +61,15 @@ impl Core {
             let reply = AwaitedReply::own(unanswered);
             (reply, Patience::Waits, lender, None)
         } else {
-            // The reply is shared even if the bytes are in memory, which is known only when it was sent. It does not lend
-            // its memory: a caller that is killed gets its reply at once, and cannot while another thread fills that memory.
+            // The reply is shared even if the bytes are in memory, which is known only after the read. Its memory is
+            // not lent: a caller that is killed must get the reply at once, also while another thread reads the bytes.
             let (reply, unwatched) = Callers::share(unanswered);
             (reply, Patience::Never, None, Some(unwatched))
         };
         let (core, late_reads) = (Arc::clone(self), Arc::clone(&file.late_reads));
         let ReadRequest { offset, len, .. } = asked;
         file.file.read(offset, len, patience, lender, move |read| {
-            // The thread that made the bytes ready runs this, and has other replies to run after
-            // it.
+            // The thread that made the bytes ready runs this closure, and those of other reads after it.
             confine("read", || {
                 core.answer_read(read, (asked, caller), &late_reads, reply);
             });

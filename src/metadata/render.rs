@@ -14,8 +14,9 @@
 //!
 //! Structured types keep the byte order of their fields, and so do their documents. Elements of
 //! variable length stay in their own codec (`vlen-utf8`, …), which is the only one that documents
-//! keep. All other bytes stay as they are, including the order of members and the spelling of
-//! numbers. An absent member that means the default stays absent.
+//! keep. An edited document of v2 or v3 has no member and no spelling that only some readers take.
+//! All other bytes of a document stay as they are, including the order of members and the spelling
+//! of numbers. An absent member that means the default stays absent.
 //!
 //! Arrays of versions before v1 are always compressed, and those of N5 always have blocks, so only another version can
 //! express their decoded form.
@@ -39,8 +40,8 @@ use crate::error::FormatError;
 ///
 /// # Errors
 ///
-/// When the array cannot be decoded, unless it is shown as stored, and when its version cannot
-/// express the shown array.
+/// When the array cannot be decoded, unless its chunks are shown as they are stored, and when its
+/// version cannot express the shown array.
 pub fn array(text: &[u8], array: &ArrayMetadata, shown: ArrayForm) -> Result<Vec<u8>, FormatError> {
     match (shown, array.zarr_format) {
         // A reader that is not strict may know codecs that this build does not.
@@ -70,7 +71,7 @@ pub fn array(text: &[u8], array: &ArrayMetadata, shown: ArrayForm) -> Result<Vec
     }
 }
 
-/// The v3 document `text` of a group, as all readers take it.
+/// The v3 document `text` of a group, with the members and spellings that all readers take.
 ///
 /// # Errors
 ///

@@ -18,16 +18,17 @@ use crate::store::{
 };
 use crate::threads::{Limits, Threads};
 
-/// Inner chunks of the shard: two by two of one byte, uncompressed.
+/// The number of inner chunks that the tests of power loss change, of the sixteen in the first shard.
 pub(super) const SLOTS: usize = 4;
 
+/// The document of the array `a`, whose inner chunks are one uncompressed byte each.
 pub(super) const DOCUMENT: &str = r#"{"zarr_format": 3, "node_type": "array", "shape": [8, 2], "data_type": "uint8",
     "fill_value": 0, "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [8, 2]}},
     "chunk_key_encoding": {"name": "default"}, "codecs": [{"name": "sharding_indexed", "configuration": {
     "chunk_shape": [1, 1], "codecs": [{"name": "bytes"}], "index_codecs": [
     {"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]}}]}"#;
 
-/// A store with that array. Its packer has ended, because the calls of one thread are recorded.
+/// A store with the array `a`. Its packer has ended, because the calls of one thread are recorded.
 pub(super) struct Mounted {
     staging: Arc<Staging>,
     node: Arc<ArrayNode>,
@@ -107,7 +108,7 @@ pub(super) fn put(inner: &InnerChunk, value: u8) {
     put.unwrap();
 }
 
-/// Writes the document of that array with this shape to the store in `folder`.
+/// Writes the document of the array `a` with this shape to the store in `folder`.
 fn write_document(folder: &tempfile::TempDir, shape: &str) {
     let document = DOCUMENT.replace("\"shape\": [8, 2]", &format!("\"shape\": {shape}"));
     fs::write(folder.path().join("a/zarr.json"), document).unwrap();
@@ -119,7 +120,7 @@ fn of_shape(folder: &tempfile::TempDir, shape: &str) -> Mounted {
     Mounted::new(folder.path(), Durability::Never)
 }
 
-/// An empty store with that array.
+/// A store in which the array `a` has no chunks.
 pub(super) fn store() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir_all(folder.path().join("a/c/0")).unwrap();

@@ -28,7 +28,7 @@ pub(crate) struct Categories {
 }
 
 impl Categories {
-    /// `labels` are the bytes at the beginning of a decoded element.
+    /// Each of the `labels` has the bytes at the beginning of a decoded element.
     pub(crate) fn new(labels: Vec<Vec<u8>>, code: Number) -> Categories {
         let labels = labels.into_iter().map(|label| trimmed(&label).to_vec());
         Categories {

@@ -19,7 +19,7 @@ use crate::store::{EntryKind, Key, ObjectMeta, Prefix, Store, StoreError};
 const MOST_FOUND: NonZeroUsize = NonZeroUsize::new(4096).expect("4096 is not 0");
 /// The most groups whose names are remembered.
 const MOST_GROUPS: NonZeroUsize = NonZeroUsize::new(256).expect("256 is not 0");
-/// The most nodes that are looked for in one group.
+/// The most nodes that are looked for at once in one group. No others are looked for after this number of them.
 const MOST_CANDIDATES: usize = 64;
 /// Documents of up to this length, in bytes, are searched for names.
 const MOST_SEARCHED: usize = 256 << 10;
@@ -181,7 +181,7 @@ impl Guesses {
         ahead
     }
 
-    /// The names in `prefix` of nodes that were found, or that are above such nodes.
+    /// The first name below `prefix` in the path of each node that was found there.
     fn names_found_in(&self, prefix: &Prefix) -> BTreeSet<Vec<u8>> {
         let found = lock(&self.found);
         let names = found.iter().filter_map(|(path, ())| {

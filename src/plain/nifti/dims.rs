@@ -4,13 +4,13 @@
 //! not transposed, so only axes of length 1 can change places. If the order of the array does not
 //! fit, its axes take consecutive dimensions, and the description in the header says so.
 //!
-//! | array | dimensions |
+//! | axes of the array, slowest first | dimensions 1, 2, … |
 //! |---|---|
 //! | `y x` | `x y 1` |
 //! | `t y x` | `x y 1 t` |
 //! | `c z y x` | `x y z 1 c` |
 //! | `c t z y x` | `x y z t c` |
-//! | `t c z y x`, one of them of length 1 | as without it |
+//! | `t c z y x`, `t` or `c` of length 1 | `x y z t c` |
 //! | `t c z y x` | `x y z c t`, and a remark |
 //! | `y x c` | `c x y`, and a remark |
 

@@ -79,8 +79,8 @@ def with_zarr(path, zarr_format):
 
 
 INF = float("inf")
-# Type, fill value and attributes in v2 by which other writers mask elements. The elements are 0, 1, 2, and 3 or, for
-# floats, -inf.
+# Type, fill value and attributes in v2 by which other writers mask elements. Each array has the elements 0, 1, 2 and
+# 3, or -inf instead of 3 if they are real floats.
 ODD_V2 = {
     "one": ("f4", None, {"_FillValue": [2.0]}), "two": ("f4", None, {"_FillValue": [1.0, 2.0]}), "whole": ("f8", None, {"_FillValue": 2}),
     "text": ("f4", None, {"_FillValue": "NaN"}), "number as text": ("f4", None, {"_FillValue": "2"}), "base64": ("f4", None, {"_FillValue": "AAAAAAAAAEA="}),
@@ -163,8 +163,8 @@ def groups(path):
 
 def read(path, group, consolidated=False):
     opened = xarray.open_zarr(path, group=group or None, consolidated=consolidated).load()
-    # Attributes of NCZarr itself, and `_ARRAY_DIMENSIONS`, which names nothing in v3 and which xarray hides in v2
-    # alone.
+    # The comparison leaves out the attributes of NCZarr itself, and `_ARRAY_DIMENSIONS`, which names nothing in v3,
+    # and which xarray hides only in v2.
     for variable in opened.variables.values():
         for attribute in [name for name in variable.attrs if name.lower().startswith(("_nc", "_array_dimensions"))]:
             del variable.attrs[attribute]
