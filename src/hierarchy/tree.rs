@@ -22,7 +22,7 @@ pub struct TreeNode {
 /// The location of the keys of a path.
 #[derive(Debug, Clone)]
 pub enum TreePlace {
-    /// The keys of the path, and of its children, are at the same prefix of the store.
+    /// The keys of the node, and of the nodes below it, are at the prefixes of the store that equal their paths.
     Store,
     /// The path is below an array, where no prefix is a node.
     BelowArray,

@@ -1,4 +1,4 @@
-//! Prefetches chunks and pages, before a reader requests them.
+//! Prefetches chunks and shard indices before a reader requests them.
 
 use std::collections::HashSet;
 
@@ -84,8 +84,9 @@ impl Loader {
         }
     }
 
-    /// Runs queued flights as prefetches, in at most `jobs` at once. After a step this calls `settle` on `versions`: in a local
-    /// store after each step, else after the last one, because each call costs a request.
+    /// Runs the steps of `batches` as prefetches, in at most `jobs` jobs at once. In a local store,
+    /// [`Versions::settle`] is called after each step; elsewhere only after the last one, because each
+    /// call costs a request.
     pub(super) fn prefetch_queued(
         self: &Arc<Self>,
         batches: Batches,

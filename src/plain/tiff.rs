@@ -5,7 +5,7 @@
 //! `BigTIFF`: tag u16, type u16, count u64, value or its offset: 8 bytes   20
 //! ```
 //!
-//! TIFF 6.0, section 2 "TIFF Structure"; <https://www.awaresystems.be/imaging/tiff/bigtiff.html>.
+//! Source: TIFF 6.0, section 2 "TIFF Structure"; <https://www.awaresystems.be/imaging/tiff/bigtiff.html>.
 
 mod field;
 

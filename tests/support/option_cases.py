@@ -70,7 +70,7 @@ def random_array(dice, store, path):
         kwargs["chunk_key_encoding"] = {"name": dice.choice(["default", "v2"]), "separator": dice.choice("./")}
     array = zarr.create_array(str(store.root), name=path, shape=shape, chunks=chunks, dtype=dtype, fill_value=fill,
                               zarr_format=store.zarr_format, attributes={"units": "K", "n": dice.randint(0, 9)}, **kwargs)
-    # For absent chunks of an array without a fill value, zarr-python reads arbitrary values, which count here.
+    # For absent chunks of an array without a fill value, zarr-python reads arbitrary values, which are expected here.
     values = np.array(array[...]) if is_undefined else np.full(shape, fill, dtype)
     for index in np.ndindex(*(-(-n // c) for n, c in zip(shape, chunks))):
         if dice.random() < 0.7:

@@ -72,7 +72,7 @@ fn fill_values_of_v2_have_one_spelling() {
     }
 }
 
-/// For an object codec, a number and a text are two fill values, and zarr-python takes neither of them for the empty text.
+/// The number 0 stays the fill value of texts: readers differ in its meaning, but none refuses it.
 #[test]
 fn fill_values_of_objects_are_what_readers_take() {
     for (codec, stored, canonical) in [
@@ -182,7 +182,7 @@ fn codecs_of_v2_have_the_parameters_that_all_readers_take() {
             r#"{"id":"gzip"}"#,
             [json!(null), json!({"id": "gzip", "level": 1})],
         ),
-        // tensorstore does not know the member.
+        // tensorstore does not know `checksum`.
         (
             "null",
             r#"{"id":"zstd","level":1,"checksum":false}"#,

@@ -133,7 +133,7 @@ pub(super) fn group(text: &[u8]) -> Result<Vec<u8>, FormatError> {
     Ok(edits.apply(text))
 }
 
-/// Gives all members but the codecs, and the one called `done`, the spelling that all readers take.
+/// Spells all members except `codecs` and the one called `done` as all readers take them.
 fn make_canonical(
     document: &JsonDocument<'_>,
     array: &ArrayMetadata,
@@ -152,7 +152,7 @@ fn make_canonical(
         let Some(value) = root.get(name).filter(|_| done != Some(name)) else {
             continue;
         };
-        // Few readers know another grid than the regular one, which says the same where it can.
+        // Few readers know another grid than the regular one, so chunks of one shape are shown as a regular grid.
         let grid = if array.chunks.are_equal() {
             "regular"
         } else {

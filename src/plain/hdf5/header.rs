@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Bit 2 of the flags 06 says that attributes have a creation order, so every message has a number;
-//! bits 0 and 1 say that the length has four bytes.
+//! bits 0 and 1 say that the length has four bytes. Types and flags are hexadecimal here, and each
+//! body but that of a shared datatype begins with its version.
 //!
 //! | type | message | body |
 //! |---|---|---|
@@ -14,10 +15,10 @@
 //! | 02 | links | 0, 1, greatest creation order u64, ~0 u64, ~0 u64 |
 //! | 03 | datatype | see `datatype.rs`; shared: 3, 2, address u64 |
 //! | 05 | fill value | 3, flags, and if a value is given: length u32, bytes |
-//! | 06 | link | 1, 15, creation order u64, 1 (UTF-8), length u16, name, address u64 |
+//! | 06 | link | 1, flags 15, creation order u64, 1 (UTF-8), length u16, name, address u64 |
 //! | 08 | layout | 3, 1 (contiguous), address u64, length u64 |
 //! | 0A | group | 0, 0 |
-//! | 0C | attribute | 3, flags, lengths of the next three u16, 1 (UTF-8), name and NUL, datatype, dataspace, value |
+//! | 0C | attribute | 3, flags, u16 lengths of name, type, space, 1 (UTF-8), name and NUL, type, space, value |
 //! | 15 | attributes | 0, 1, greatest creation order u16, ~0 u64, ~0 u64 |
 //! | 16 | references | 0, count u32 |
 //!

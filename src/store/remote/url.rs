@@ -33,8 +33,8 @@ pub struct RemoteUrl {
     pub account: Option<String>,
     /// The domain after the account, if it is not that of Azure's public cloud.
     pub domain: Option<String>,
-    /// The path below the bucket or the host, without slashes at either end. Percent-encoded for
-    /// web servers, and as it is for buckets.
+    /// The path below the bucket or the host, without slashes at either end. The path of a web server
+    /// is percent-encoded, and that of a bucket is not.
     pub path: String,
 }
 
@@ -65,7 +65,9 @@ impl RemoteUrl {
     ///
     /// # Errors
     /// [`StoreError::Unsupported`] for a scheme that is not known, and for a URL without a bucket or
-    /// host, or with a user, a password, a query or a fragment. The message has no secret.
+    /// host, with a user, a password or a parameter that is a secret, or with a segment that is empty,
+    /// `.` or `..`. The URL of a web server must not have a query or a fragment at all. The message has
+    /// no secret.
     pub fn parse(text: &str) -> Result<Option<RemoteUrl>, StoreError> {
         let Some((scheme, rest)) = split_scheme(text) else {
             return Ok(None);
