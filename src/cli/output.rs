@@ -1,7 +1,7 @@
 //! Standard output and standard error of the command.
 //!
 //! No other file opens the two (`clippy.toml` forbids it), and this one writes nothing but [`Text`]
-//! and [`Escaped`] values, so that a terminal obeys no name out of a store.
+//! and [`Escaped`] values to a terminal, so that the terminal obeys no name out of a store.
 
 use std::ffi::OsStr;
 use std::fmt::Display;
@@ -103,8 +103,8 @@ impl Output {
         self.0.flush()
     }
 
-    /// Writes the bytes of a file for a program; some of them may wait for [`Output::flush`]. On a terminal, they are lines
-    /// for people.
+    /// Writes the bytes of a file as they are; some of them may wait for [`Output::flush`]. To a terminal,
+    /// it writes their lines escaped.
     ///
     /// # Errors
     /// When standard output takes no more.

@@ -22,8 +22,8 @@ use crate::{buffers::zeroed, dtype::FillValue, error::FormatError, grid};
 
 impl CodecChain {
     /// Decodes a chunk of elements that differ in length. The output is the number of items, and
-    /// each item behind its length, in C order. It is the codes of categories, in C order, and the
-    /// bytes of other object codecs as they are. `limit` is the largest output accepted.
+    /// each item behind its length, in C order. Of categories, it is their codes in C order; of other
+    /// object codecs, it is their bytes as they are. `limit` is the largest output accepted.
     ///
     /// # Errors
     /// Encoded bytes that are not exactly one such chunk, or more than `limit` decoded ones.

@@ -18,11 +18,11 @@ use crate::metadata::{
 };
 use crate::store::{Key, ObjectMeta, Prefix, Stat, StoreError};
 
-/// Files of common names that are larger than this, in bytes, are not documents.
+/// Files that are larger than this, in bytes, are no documents if their name is a [common](is_common_name) one.
 pub(super) const MAX_COMMON_BYTES: u64 = 4 << 20;
 
-/// Documents that are longer than this, in bytes, are read as an outline: without their attributes
-/// and their copies of other documents.
+/// A `zarr.json` that is longer than this, in bytes, is read as an outline: without its attributes
+/// and its copies of other documents.
 const LONG_BYTES: u64 = 1 << 20;
 
 /// The names of the documents that make a prefix a node, in the order in which they decide.
@@ -44,7 +44,7 @@ pub(super) struct DocumentSearch<'h> {
     pub(super) observations: Observations,
     /// Documents of a store that is not local, which were read together.
     ahead: Option<DocumentsAhead>,
-    /// The last document that could not be parsed, as one that is too large. An error only has the key as text for people.
+    /// The last document that could not be parsed, such as one that is too large. Its error has the key only as text.
     unparsed: Option<Key>,
 }
 
@@ -71,7 +71,7 @@ impl Hierarchy {
         Ok(search.into_cached(node))
     }
 
-    /// Makes sure that the catalog knows which of the groups above `prefix` have copies.
+    /// Makes sure that the catalog knows which of the groups above `prefix` have consolidated metadata.
     fn look_at_groups_above(&self, catalog: &Catalog, prefix: &Prefix) -> Result<(), Error> {
         let mut above: Vec<Prefix> = prefix.with_ancestors().skip(1).collect();
         above.reverse();
@@ -168,7 +168,7 @@ impl<'h> DocumentSearch<'h> {
             lineage: None,
             reserved: None,
             memory_bytes: match &node {
-                // The model of a group has no parts.
+                // Only arrays have a model of their metadata.
                 Node::Group(_) | Node::Implicit | Node::Broken(_) => 0,
                 Node::Array(array) => array.model_bytes + array.document.recent_bytes(),
             },
@@ -348,8 +348,8 @@ impl<'h> DocumentSearch<'h> {
         })
     }
 
-    /// Like [`DocumentSearch::read`], for a document of copies of others: `None` when it is too large
-    /// to be read.
+    /// Like [`DocumentSearch::read`], for consolidated metadata: `None` when it is too large to be
+    /// read.
     fn read_copies(&mut self, key: &Key) -> Result<Option<DocumentText>, Error> {
         match self.read(key) {
             Err(Error::Metadata { key: name, error }) => {

@@ -7,14 +7,14 @@ use super::{FormatError, NAME};
 /// The array that a stream holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Field {
-    /// 1 to 4.
+    /// The number of dimensions, from 1 to 4.
     pub(super) dimensions: u32,
-    /// The lengths of the dimensions, the last one of the chunk first, then ones.
+    /// The lengths of the dimensions in the reverse order of the chunk's shape, filled up with ones.
     pub(super) lengths: [usize; 4],
 }
 
 impl Field {
-    /// The field of a chunk; one of no dimension is one number in one dimension.
+    /// The field of a chunk of this shape. A chunk of no dimension is one number in one dimension.
     ///
     /// # Errors
     /// More than four dimensions.
@@ -51,7 +51,7 @@ impl Field {
         blocks.fold(1, u64::saturating_mul)
     }
 
-    /// The first element of each block along the axes, in the order in which blocks are stored.
+    /// The indices of the first element of each block, in the order in which blocks are stored.
     pub(super) fn block_starts(self) -> impl Iterator<Item = [usize; 4]> {
         let [nx, ny, nz, nw] = self.lengths;
         let starts = |length| (0..length).step_by(4);
@@ -62,7 +62,7 @@ impl Field {
         })
     }
 
-    /// The first element of the block at `begin`, where the array has all `N` elements of the block.
+    /// The first element of the block at `begin`; `None` if the array lacks one of the block's `N` elements.
     #[inline]
     pub(super) fn whole_block<const N: usize>(self, begin: [usize; 4]) -> Option<usize> {
         let dimensions = N.trailing_zeros() as usize / 2;
@@ -73,7 +73,7 @@ impl Field {
         is_whole.then(|| ((w * nz + z) * ny + y) * nx + x)
     }
 
-    /// The number of elements from the first one of a block to that of each of its rows.
+    /// The number of elements from the first one of a block to the first one of each row of the block.
     pub(super) fn row_offsets<const N: usize>(self) -> [usize; 64] {
         let [nx, ny, nz, _] = self.lengths;
         let mut offsets = [0; 64];
@@ -93,8 +93,8 @@ impl Field {
         (y < ny && z < nz && w < nw).then(|| (first, (nx - x).min(4)))
     }
 
-    /// The first element of the row that a block is encoded with at `row`, and how many of its four elements the array has.
-    /// Beyond the last row of the array, other rows are [repeated].
+    /// The first element of the row that stands at `row` of an encoded block, and how many of its four
+    /// elements the array has. Beyond the last row of the array, other rows are [repeated].
     #[inline]
     pub(super) fn repeated_row(self, [x, y, z, w]: [usize; 4], row: usize) -> (usize, usize) {
         let [nx, ny, nz, nw] = self.lengths;
@@ -105,8 +105,8 @@ impl Field {
     }
 }
 
-/// The place whose element is at `place` of a line of four, of which the array has the first `own` ones: `a a a a`, `a b b a`,
-/// `a b c a`.
+/// The place of the element that stands at `place` of a line of four. If the array has only the first `own` ones, the
+/// line is `a a a a`, `a b b a` or `a b c a`.
 #[inline]
 pub(super) fn repeated(place: usize, own: usize) -> usize {
     match (place, own) {

@@ -1,4 +1,4 @@
-//! The values of a dimension of generated references.
+//! The values of a dimension of generated references (`gen` in a reference file).
 
 use serde_json::value::RawValue;
 
@@ -78,7 +78,7 @@ impl Dimension {
                 let value = place.and_then(|place| values.get(place));
                 value.copied().unwrap_or_default()
             }
-            // It lies between start and stop, so nothing wraps in the end.
+            // The sum lies between start and stop, so it is right even if the product wraps.
             Dimension::Range { start, step, .. } => {
                 start.wrapping_add(step.wrapping_mul(i64::from(place)))
             }

@@ -11,7 +11,7 @@ use super::target::Checksum;
 use super::*;
 use crate::store::Arrival;
 
-/// A set in `set`, and files beside it and elsewhere.
+/// The directory `set` of a set of references, two other directories, and a file in each of them.
 struct Sample(tempfile::TempDir);
 
 impl Sample {
@@ -226,7 +226,7 @@ fn a_file_is_shown_to_those_who_may_reach_it() {
     let set = |path: &str, mode| {
         fs::set_permissions(sample.path(path), Permissions::from_mode(mode)).unwrap();
     };
-    // All of the way from the root counts, and the temporary directory is private.
+    // The modes of all directories above a file count, and a temporary directory is private.
     set("", 0o755);
     set("set/data/a", 0o644);
     assert_eq!(mode("data/a"), 0o444);

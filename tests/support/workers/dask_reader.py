@@ -28,7 +28,7 @@ def main(store, name, mountpoint):
         array = from_npy(client, path, chunks=(16, 48, 40))
         mean = array.mean(axis=0).compute()
         columns = array.rechunk((array.shape[0], 16, 40)).map_blocks(np.cumsum, axis=0, dtype="f8").compute()
-        # Blocks that are no pieces of the file, and blocks of a file that is a part of an array.
+        # The first blocks are not contiguous in the file; the others are of a file that shows a part of the array.
         pillars = from_npy(client, path, chunks=(-1, 16, 25)).compute()
         plane = from_npy(client, f"{mountpoint}/{name}@3.npy", chunks=(20, -1)).compute()
         rows = array.rechunk((5, -1, -1))

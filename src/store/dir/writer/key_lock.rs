@@ -38,7 +38,7 @@ impl<'p> KeyLock<'p> {
     /// Locks `key`, whose directory is `parent`.
     ///
     /// # Errors
-    /// [`StoreError::Io`], with `ETIMEDOUT` when another program holds it for too long.
+    /// [`StoreError::Io`], with `ETIMEDOUT` when another program holds the lock for too long.
     pub(super) fn take(parent: &'p OwnedFd, key: &Key) -> Result<KeyLock<'p>, StoreError> {
         let name = [key.name(), SUFFIX].concat();
         let end = Instant::now() + PATIENCE;

@@ -47,9 +47,9 @@ const AHEAD: usize = 3;
 type Seen = Vec<(StoredObject, SeenVersion)>;
 
 impl Snapshot {
-    /// Whether handles that are opened now show this snapshot: the answers of the store that the mount remembers show no
-    /// change. If it remembers none, the moment advances to now, and other open handles share it. Without such handles,
-    /// the objects need no request before they are read again.
+    /// Whether handles that are opened now show this snapshot. If the store remembers its answers, they must show no
+    /// change; while no handle is open, each object must have such an answer, because an object that is not read again
+    /// is not worth a request. If the store remembers none, the moment advances to now, for all open handles.
     pub(in crate::view::arrays) fn is_current(&self) -> bool {
         if self.is_immutable() {
             return true;
@@ -99,7 +99,7 @@ impl Snapshot {
         let is_late = state.replaced_after.is_none()
             && state.unproven.iter().all(|unproven| unproven.was_before);
         drop(state);
-        // These requests are for the open handles alone.
+        // These requests are cancelled once no handle is open.
         let holds = CancelToken::scope(self.cancel_token(), || {
             if is_late {
                 self.examine_again()
@@ -164,8 +164,8 @@ impl Snapshot {
                 return Ok(false);
             }
             if has_directories {
-                // A caller that opens the file next sees the store as it is then. This loop is for stores with
-                // directories only: in a remote store, readers might make it go on forever.
+                // Objects that were read meanwhile are examined, too, so that a caller that opens the file next sees
+                // the store as it is then. In a store without directories, readers might make this loop go on forever.
                 checked.extend(seen.into_iter().map(|(object, _)| object));
                 let added = |(object, _): &(StoredObject, _)| !checked.contains(object);
                 unchecked.extend(state.seen.all_read().filter(added));
@@ -327,7 +327,7 @@ impl SnapshotState {
         unproven.filter_map(|object| Some((object, self.seen.get(object)?)))
     }
 
-    /// How many objects are examined ahead before the next moment. There are none if directories reveal changes.
+    /// The number of objects that are examined ahead before the next moment; none if directories reveal changes.
     fn wanted_ahead(&self) -> usize {
         let (examined, read) = self.guesses;
         let each = if 2 * read >= examined { AHEAD } else { 1 };
