@@ -47,8 +47,8 @@ struct Reading<'g> {
 }
 
 impl Neighbours {
-    /// Adds a chunk to `group` if it is near the chunks of the group, else to a new group that replaces it. A group has
-    /// at most `most` chunks. `None` if chunks are read alone.
+    /// Adds a chunk to `group` if it can be read together with the chunks of the group, else to a new group that
+    /// replaces it. A group has at most `most` chunks. `None` if chunks are read alone.
     pub(super) fn join(
         group: &mut Option<Arc<Neighbours>>,
         most: usize,
@@ -115,8 +115,8 @@ impl Neighbour {
                 group,
                 read: Vec::new(),
             };
-            // This includes a single chunk: the request is for this group alone, so it can be
-            // cancelled.
+            // A single chunk is also read here: the request is for this group alone, so that it can
+            // be cancelled.
             reading.read = read(group, &wanted);
             drop(reading);
             state = lock(&group.state);

@@ -10,8 +10,8 @@ use serde_json::value::RawValue;
 use super::json;
 use super::strict_json::{Token, Tokens};
 
-/// Parameters of codecs that are real numbers. A float of these is another value than a whole number: the
-/// codec `fixedscaleoffset` makes floats of integers where its offset is a float.
+/// Parameters of codecs that are real numbers. Their spelling has a meaning: the codec `fixedscaleoffset`
+/// makes floats of integers where its offset is a float.
 const REAL: [&str; 5] = ["offset", "scale", "scalar_map", "rate", "tolerance"];
 
 /// The text of the parameter `name` of a codec or a data type, with whole numbers spelled as such.

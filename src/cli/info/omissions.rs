@@ -1,4 +1,4 @@
-//! The parts of a node that its files leave out, for people. Each omission is reported once.
+//! Sentences for people about the parts of a node that its files leave out. Each omission is reported once.
 //!
 //! One array may be left out of several formats for the same reason, and of the files of all groups
 //! above it. Its own line says so, with all formats in one sentence. The line of a group has only
@@ -15,7 +15,7 @@ use crate::view::{FileFormat, FormatOutcome, View};
 #[derive(Debug, Default)]
 pub(super) struct SaidOmissions(HashSet<(FileFormat, Vec<u8>)>);
 
-/// The parts that formats leave out, and the reason.
+/// The formats that leave out the same part, and the reason.
 struct Reason {
     formats: Vec<&'static str>,
     /// The part that is left out; `None` if the format has no file.
@@ -85,7 +85,7 @@ fn is_said_of_array(path: &Prefix, format: FileFormat, view: &View) -> bool {
     outcomes.any(|(found, outcome)| found == format && matches!(outcome, FormatOutcome::LeftOut(_)))
 }
 
-/// Adds a reason, or the format to an equal one.
+/// Adds a reason, or adds the format to a reason that is equal.
 fn add(reasons: &mut Vec<Reason>, format: FileFormat, what: Option<&str>, text: &str) {
     // The formats are named in front.
     let of_format = format!(" in {}", format.title());

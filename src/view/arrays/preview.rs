@@ -1,6 +1,6 @@
-//! Open `.png` files. Their sizes follow from metadata, and their bytes from elements all over a plane, so that a file is made
-//! as a whole when it is first read. It is kept in the cache, where it may be evicted and is made again from the same versions
-//! of the chunks.
+//! Open `.png` files. Their sizes follow from metadata, and their bytes from elements all over a plane, so that a file
+//! is made as a whole when it is first read. The cache keeps the file. After an eviction, it is made again from the
+//! same versions of the chunks.
 
 use std::sync::Arc;
 

@@ -36,7 +36,7 @@ def nodes(root):
 
 
 def check(path, arrays):
-    """Compares each array of a mount of all views with its values, and that there are no others."""
+    """Checks that a mount of all views shows these arrays with their values, and no others."""
     for view in ("keys", "chunks"):
         assert nodes(path / view) == set(arrays)
     for name, values in arrays.items():
@@ -135,7 +135,7 @@ def test_parts_that_are_one_are_not_counted_many_times(tmp_path):
 
 
 def states(store):
-    """The contents of the file that says which snapshot `main` is, one for each state; and the name of the file."""
+    """The name of the file that says which snapshot `main` is, and its content in each state of the repository."""
     if store.name == "ice1":
         name = "refs/branch.main/ref.json"
         return name, [(store / name).read_bytes(), (store / "refs/tag.T1/ref.json").read_bytes()]
@@ -175,7 +175,7 @@ def test_a_branch_that_moves_while_it_is_read(mount, folder, expected, tmp_path,
     for reader in readers:
         reader.start()
     try:
-        # Each state is read a few times, at any time between two moves.
+        # A state that has the array is read one to four times at least before the next move.
         for number in range(40):
             content = contents[number % len(contents)]
             n_seen = len(seen)

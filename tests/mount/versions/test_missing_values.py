@@ -58,16 +58,16 @@ def test_xarray_reads_the_same(folder, shown, figure):
         excepted = exceptions(folder, version, view)
         same = sum(answer["same"] for answer in of_stores.values())
         figure(f"xarray, {view} as {version}: {same} variables of {len(stores)} stores are the same, {len(told)} are not; --info names {len(excepted)}")
-        # A group of which an index cannot be decoded is not opened at all.
+        # xarray does not open a group at all if it cannot decode a coordinate that is an index.
         unlike = [f"{path}: {what}" for path, what in told.items() if path not in excepted and not any(e.startswith(path + "/") for e in excepted)]
         assert not unlike, "\n".join(unlike)
-        # Nothing is an exception but what `keys` cannot say in v2, and types of which v3 has no missing values.
+        # The only exceptions are masks that `keys` cannot express in v2, and types for which v3 has no missing values.
         assert bool(excepted) == ((view, version) != ("chunks", "v2"))
         assert version == "v2" or excepted == {f"zarr_v2.zarr/{name}" for name in ("day", "day zero", "word")}
 
 
-# The arrays that `--info` names for the view `chunks`: those with missing values that no document of the version can express, and those with
-# missing values that are spelled as text in the version of the store.
+# The arrays that `--info` names for the view `chunks`: those with missing values that no document of the version can express,
+# and, in the version of the store, those with missing values that are spelled as text.
 OF_V2 = ["nan count", "more nan count", "infinite count", "count of both", "nan listed", "minus", "minus declared", "minus marked", "minus nan", "minus same",
          "minus listed", "nan packed", "both infinite", "range"]
 TOLD = {("v2", "v3"): ["both infinite", "word overridden", "range"], ("v3", "v2"): ["minus marked", "range"],
@@ -124,7 +124,7 @@ def plane(group, name, dtype="i2", fill=0, names=NAMES, **attributes):
 
 
 def gdal_says(root, name):
-    """(NoData, least, greatest and mean of the values that are not) as GDAL says."""
+    """(NoData, and the least, the greatest and the mean of the other values), as GDAL says."""
     done = mounting.ok("gdalinfo", "-json", "-stats", f'ZARR:"{root}":/{name}', env={**os.environ, "GDAL_PAM_ENABLED": "NO"})
     (band,) = json.loads(done)["bands"]
     return band.get("noDataValue"), band["minimum"], band["maximum"], round(band["mean"], 2)
@@ -138,7 +138,7 @@ def statistics(values, nodata):
 
 @pytest.mark.skipif(shutil.which("gdalinfo") is None, reason="needs GDAL")
 def test_gdal_reads_the_same(tmp_path, mount):
-    """This GDAL opens v2 alone: of a store of v3 it has to read what v2 can say."""
+    """This GDAL opens only v2, so that it reads a store of v3 as far as v2 can express it."""
     cases = {
         # name: (options, NoData through chunks, through keys)
         "declared": ({"fill": 0, "_FillValue": 7}, 7, 0), "same": ({"fill": 7, "_FillValue": 7}, 7, 7),
@@ -154,14 +154,14 @@ def test_gdal_reads_the_same(tmp_path, mount):
             assert gdal_says(root, name) == statistics(values[name], case[at]), (view, name)
         found = gdal_says(root, "nan")
         assert found[0] == "NaN" and found[1:] == statistics(nan, None)[1:], (view, found)
-    # A store of v2 is the same in its own version, whichever version is requested.
+    # GDAL reads the same from a store of v2 as from a mount in its own version.
     group = zarr.create_group(str(tmp_path / "two"), zarr_format=2)
     values = {name: plane(group, name, **options) for name, options in {"marked": {"fill": 7}, "none": {"fill": None}}.items()}
     for view in VIEWS:
         root = mount(tmp_path / "two", "--view", view, "--as", "v2").path
         for name in values:
             assert gdal_says(root, name) == gdal_says(tmp_path / "two", name) == statistics(values[name], 7 if name == "marked" else None)
-    # GDAL takes the fill value in v3, too.
+    # The fill value stays in v3, where GDAL takes it for NoData, too.
     root = mount(tmp_path / "two", "--as", "v3").path
     assert json.loads((root / "marked/zarr.json").read_text())["fill_value"] == 7
 
@@ -172,7 +172,7 @@ def test_gdal_reads_the_same(tmp_path, mount):
 @pytest.mark.parametrize("name,view,version", [("types_v3.zarr", "chunks", "v2"), *[pytest.param(*case, marks=pytest.mark.long) for case in
                                                                                      [("types_v2.zarr", "keys", "v3"), ("shards_v3.zarr", "chunks", "v2"), ("types_v2.zarr", "chunks", "v3")]]])
 def test_xarray_appends_missing_values(name, view, version, tmp_path, mount):
-    """A program leaves out a chunk that is full of the fill value of its document, which is not that of the store."""
+    """A program leaves out a chunk that is full of the fill value in the document, which is not the store's."""
     store = tmp_path / name
     worker("make", tmp_path, name)
     made = mount(store, "--rw", "--view", view, "--as", version)
@@ -202,7 +202,7 @@ def test_a_chunk_that_is_removed_is_missing(marked):
         assert np.frombuffer(chunk.read_bytes(), "<i2").tolist() == [-9] * 4
         assert reader.read() in (before, chunk.read_bytes())
     assert stored(store)[2:, :2].tolist() == [[-9, -9]] * 2
-    # So does a chunk that the store lacks.
+    # A chunk that the store lacks becomes missing when it is removed, too.
     (store / "a/c/0/1").unlink()
     mounting.until(lambda: np.frombuffer((made.path / "a/0/1").read_bytes(), "<i2").tolist() == [0] * 4, "the chunk that is absent")
     (made.path / "a/0/1").unlink()

@@ -1,4 +1,4 @@
-//! How requests are authorized. If the server refuses credentials that were fetched, they are fetched
+//! The authorization of requests. If the server refuses credentials that were fetched, they are fetched
 //! anew, once for all requests that had them.
 
 use std::fmt;
@@ -17,7 +17,7 @@ use crate::store::remote::credentials::static_credentials::CredentialFuture;
 /// fetched, so that a server that refuses all credentials does not cause a fetch for each request.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// How requests are authorized.
+/// The authorization of requests.
 #[derive(Debug, Clone)]
 pub(crate) enum Access {
     /// Without credentials.
@@ -38,8 +38,8 @@ impl Access {
     }
 }
 
-/// Which of the credentials that were fetched one after the other the server has refused. The first
-/// credentials have the number 1.
+/// The refusals of credentials by the server. Credentials are numbered from 1, in the order in which
+/// they are fetched.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals(Mutex<Numbers>);
 

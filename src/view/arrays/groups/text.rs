@@ -10,10 +10,12 @@ use crate::plain::{ELEMENT_BYTES, ElementKind, FileFormat, Selected, Strings, St
 
 /// The most bytes of strings that are read for one file, if the user does not say.
 const MOST_STRINGS: u64 = 1 << 20;
-/// The fraction of the cache for an `AnnData` object, whose observations and variables have names.
+/// One of this many parts of the cache is for the strings of an `AnnData` object, whose observations
+/// and variables have names.
 const ANNDATA_PARTS: u64 = 10;
-/// Memory for each string and for each of its bytes, while a file is made.
+/// Memory for each string while a file is made, in bytes.
 const STRING_MEMORY: u64 = 88;
+/// Memory for each byte of a string while a file is made, in bytes.
 const STRING_COPIES: u64 = 5;
 
 impl Arrays {
@@ -68,8 +70,8 @@ impl Gathering<'_> {
         Ok(Ok(strings))
     }
 
-    /// The limit of `n` more strings of the file: what the user grants, or the memory that is left
-    /// for the walk.
+    /// The limit of `n` more strings of the file: what is left of the bytes that the user grants, or
+    /// of the memory for making the file.
     fn strings_limit(&self, n: u64) -> StringsLimit {
         let room = self.arrays.most_gathered().saturating_sub(self.memory);
         let room = room.saturating_sub(n.saturating_mul(STRING_MEMORY)) / STRING_COPIES;
