@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use indicatif::BinaryBytes;
+use twox_hash::XxHash3_128;
 
 use super::config::{ExportConfig, ShownConfig, Talk};
 use super::counted::counted;
@@ -68,6 +69,7 @@ pub(super) fn export(config: &ShownConfig, export: &ExportConfig) -> Result<(), 
         path: config.path.as_bytes(),
         directory: &export.directory,
         resume: export.resume,
+        subject: &subject(config),
         n_files_at_once: config.n_at_once,
     };
     let done = run.run(&view, &counters, &|path, error| {
@@ -95,6 +97,14 @@ pub(super) fn export(config: &ShownConfig, export: &ExportConfig) -> Result<(), 
             Err(CliError::Failed(problem))
         }
     }
+}
+
+/// What is exported: a hash, because the URL of a store may have secrets.
+fn subject(config: &ShownConfig) -> Vec<u8> {
+    let options = config.view.text();
+    let names = [config.store.as_os_str(), &config.path].map(OsStrExt::as_bytes);
+    let parts = [names[0], names[1], options.as_bytes()].join(&0);
+    format!("{:032x}\n", XxHash3_128::oneshot(&parts)).into_bytes()
 }
 
 /// Checks that each pattern of `--array` selects something of what is exported, before anything is written.

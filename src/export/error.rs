@@ -40,6 +40,12 @@ pub enum ExportError {
         .0.display()
     )]
     NotEmpty(PathBuf),
+    /// The export that was interrupted was one of other files.
+    #[error(
+        "{}: the export that was interrupted here was of another store, or had other options; repeat it with the same ones",
+        .0.display()
+    )]
+    Another(PathBuf),
     /// Another export writes to the directory.
     #[error("{}: another export writes to this directory", .0.display())]
     Busy(PathBuf),

@@ -3,7 +3,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File, FileTimes, Permissions};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -16,6 +16,9 @@ use super::ExportError;
 
 /// The name of the directory of files that are not whole yet.
 const UNFINISHED: &str = ".zarr-mount-export";
+
+/// The name of the file in the directory of unfinished files that says what is exported.
+const SUBJECT: &str = "subject";
 
 /// Whether the file at `path` of an export has the place of unfinished files, as in a store that is itself an export which
 /// was interrupted.
@@ -46,8 +49,13 @@ pub(super) struct FinishedFile {
 
 impl Target {
     /// Prepares `root`, which is created if it is missing. It must be empty, unless `resume` says that an earlier export
-    /// was interrupted: what that one left unfinished is removed.
-    pub(super) fn prepare(root: &Path, resume: bool) -> Result<Target, ExportError> {
+    /// was interrupted: what that one left unfinished is removed. Its `subject` must be the same: files of another store or
+    /// view may have the same names, lengths and times.
+    pub(super) fn prepare(
+        root: &Path,
+        resume: bool,
+        subject: &[u8],
+    ) -> Result<Target, ExportError> {
         let failed = |error| ExportError::Target {
             path: root.to_owned(),
             error,
@@ -66,9 +74,20 @@ impl Target {
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Err(ExportError::Busy(root.to_owned()));
         }
+        let said = unfinished.join(SUBJECT);
+        match fs::read(&said) {
+            Ok(before) if before == subject => {}
+            Ok(_) => return Err(ExportError::Another(root.to_owned())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                write_whole(&unfinished, &said, subject).map_err(failed)?;
+            }
+            Err(error) => return Err(failed(error)),
+        }
         for left in fs::read_dir(&unfinished).map_err(failed)? {
             let left = left.map_err(failed)?.path();
-            fs::remove_file(left).map_err(failed)?;
+            if left != said {
+                fs::remove_file(left).map_err(failed)?;
+            }
         }
         Ok(Target {
             root: root.to_owned(),
@@ -129,7 +148,9 @@ impl Target {
 
     /// Ends the export.
     pub(super) fn finish(self) -> Result<(), ExportError> {
-        fs::remove_dir(&self.unfinished).map_err(|error| ExportError::Target {
+        let removed = fs::remove_file(self.unfinished.join(SUBJECT));
+        let removed = removed.and_then(|()| fs::remove_dir(&self.unfinished));
+        removed.map_err(|error| ExportError::Target {
             path: self.unfinished,
             error,
         })
@@ -157,6 +178,14 @@ impl UnfinishedFile {
     }
 }
 
+/// Writes a file in `directory`, which is whole or missing.
+fn write_whole(directory: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = NamedTempFile::new_in(directory)?;
+    file.write_all(bytes)?;
+    file.persist(path)?;
+    Ok(())
+}
+
 /// Makes a directory that may be there already, though not as a link to another one.
 fn create_directory(path: &Path) -> io::Result<()> {
     match fs::create_dir(path) {
@@ -177,7 +206,7 @@ mod tests {
     #[test]
     fn a_file_is_whole_or_missing() {
         let root = tempfile::tempdir().unwrap();
-        let target = Target::prepare(root.path(), false).unwrap();
+        let target = Target::prepare(root.path(), false, b"it").unwrap();
         let time = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000);
         for (finishes, name) in [(true, "whole"), (false, "missing")] {
             let file = target.begin(6).unwrap();
@@ -206,12 +235,15 @@ mod tests {
     #[test]
     fn an_interrupted_export_is_resumed_and_no_other_one_disturbed() {
         let root = tempfile::tempdir().unwrap();
-        let first = Target::prepare(root.path(), false).unwrap();
+        let first = Target::prepare(root.path(), false, b"it").unwrap();
         let left = first.begin(3).unwrap().0.keep().unwrap();
-        let again = |resume| Target::prepare(root.path(), resume);
+        let again = |resume| Target::prepare(root.path(), resume, b"it");
         assert!(matches!(again(false), Err(ExportError::NotEmpty(_))));
         assert!(matches!(again(true), Err(ExportError::Busy(_))));
         drop(first);
+        let other = Target::prepare(root.path(), true, b"other");
+        assert!(matches!(other, Err(ExportError::Another(_))));
+        assert!(left.1.exists());
         let resumed = again(true).unwrap();
         assert!(!left.1.exists());
         fs::create_dir(root.path().join(UNFINISHED).join("other")).unwrap();

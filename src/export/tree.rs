@@ -33,6 +33,8 @@ pub struct Export<'a> {
     pub directory: &'a Path,
     /// Whether an earlier export was interrupted: files that it has written are left as they are.
     pub resume: bool,
+    /// What is exported. An export can be resumed only by one of the same subject.
+    pub subject: &'a [u8],
     /// The files that are written at once.
     pub n_files_at_once: usize,
 }
@@ -114,7 +116,7 @@ impl Export<'_> {
     ) -> Result<(), ExportError> {
         let start = view.find_path(self.path)?.ok_or(ExportError::Missing)?;
         let run = Run {
-            target: Target::prepare(self.directory, self.resume)?,
+            target: Target::prepare(self.directory, self.resume, self.subject)?,
             unnamed: Mutex::default(),
             export: self,
             counters,
@@ -134,6 +136,10 @@ impl Export<'_> {
         });
         let rest = std::mem::take(&mut *run.unnamed());
         run.name_all(rest.files);
+        if run.ends.load(Ordering::Relaxed) {
+            // It can be resumed when the disk has room again.
+            return Ok(());
+        }
         run.target.finish()
     }
 }
@@ -324,6 +330,7 @@ mod tests {
                     path: b"",
                     directory: &folder.path().join("out"),
                     resume: false,
+                    subject: b"",
                     n_files_at_once: 1,
                 };
                 export.run(&view, &counters, &|_, _| {}).unwrap();

@@ -147,6 +147,20 @@ impl ViewOptions {
         })
     }
 
+    /// The options on which the names and bytes of files depend, as text to compare.
+    pub fn text(&self) -> String {
+        let ViewOptions {
+            views,
+            read_as,
+            shown_as,
+            shards,
+            missing,
+            arrays,
+            ..
+        } = self;
+        format!("{views:?} {read_as:?} {shown_as:?} {shards:?} {missing:?} {arrays:?}")
+    }
+
     /// How `view` shows arrays.
     pub(super) fn presentation(&self, view: ViewKind) -> Presentation {
         let is_of_arrays = view == ViewKind::Arrays;

@@ -176,6 +176,23 @@ def test_an_interrupted_export_is_resumed(store, tmp_path):
     np.testing.assert_array_equal(np.load(out / "arrays" / "x.npy"), values)
 
 
+def test_an_export_of_other_files_is_not_resumed(tmp_path):
+    """Chunks that are not compressed have the same names, lengths and times in both views, and other bytes."""
+    array = zarr.create_array(tmp_path / "s.zarr", shape=(4096,), chunks=(512,), dtype=">i4", compressors=None, zarr_format=2)
+    array[...] = np.arange(4096)
+    out = tmp_path / "out"
+    ok(BINARY, "--export", tmp_path / "whole", tmp_path / "s.zarr")
+    # The first name is that of a file of the export's own.
+    killed = subprocess.run(["strace", "-f", "-o", os.devnull, "-e", "inject=rename,renameat,renameat2:signal=KILL:when=4",
+                             BINARY, "--export", out, tmp_path / "s.zarr"])
+    assert killed.returncode != 0 and (out / ".zarr-mount-export").exists() and len(os.listdir(out)) > 1
+    for options in (["--view", "chunks"], ["--as", "v3"]):
+        done = run(BINARY, "--export", out, "--resume", *options, tmp_path / "s.zarr")
+        assert done.returncode == 1 and "had other options" in done.stderr, done.stderr
+    ok(BINARY, "--export", out, "--resume", tmp_path / "s.zarr")
+    assert files(out) == files(tmp_path / "whole")
+
+
 def test_a_full_disk_leaves_no_half_file(store, tmp_path):
     path, values = store
     disk = tmp_path / "disk"
