@@ -141,7 +141,7 @@ pub(crate) fn unmount_ours(mountpoint: &Path, talk: Talk) -> Result<(), CliError
     }
     let ask = || (save(&path), RunningDaemon::of(&path));
     let (saved, daemon) = told_when_slow(&path, talk, ask);
-    // The daemon goes on where the mount is bound to another place, too.
+    // The daemon goes on if the mount is also bound to another place.
     let is_last = table.of_device(entry.device).count() == 1;
     let daemon = daemon.filter(|_| is_last);
     match unmount_when_idle(&path) {
@@ -223,8 +223,7 @@ fn unsaved_of(path: &Path) -> Work {
 fn save(mountpoint: &Path) -> Result<(), String> {
     let sync = match fs::File::open(mountpoint.join(".zarr-mount/sync")) {
         Ok(sync) => sync,
-        // The mount is dead, or another user's. A busy mount leaves files to the programs that are writing
-        // them.
+        // The mount is dead, or another user's.
         Err(error) if is_out_of_reach(&error) => return Ok(()),
         // The mount is read-only.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -234,6 +233,7 @@ fn save(mountpoint: &Path) -> Result<(), String> {
             ));
         }
     };
+    // Files that programs still write are left to these programs.
     let synced = sync.sync_all();
     synced.map_err(|error| {
         let text = fs::read(mountpoint.join(".zarr-mount/stats.json")).unwrap_or_default();
@@ -241,7 +241,7 @@ fn save(mountpoint: &Path) -> Result<(), String> {
     })
 }
 
-/// Whether a mount has no daemon any more, or does not answer this user.
+/// Whether `error` is that of a mount that has no daemon any more, or does not answer this user.
 fn is_out_of_reach(error: &io::Error) -> bool {
     Errno::from_io_error(error).is_some_and(|errno| {
         is_of_dead_mount(errno) || [Errno::ACCESS, Errno::PERM].contains(&errno)
@@ -275,7 +275,7 @@ fn not_saved(statistics: &[u8]) -> String {
     found.join(", and ")
 }
 
-/// Unmounts, and retries while it is busy: a program that just ended may use it for a moment more.
+/// Unmounts, and retries while the mount is busy: a program that just ended may use it for a moment more.
 fn unmount_when_idle(path: &Path) -> Result<(), UnmountError> {
     let patience = Instant::now() + Duration::from_secs(1);
     loop {
@@ -292,7 +292,7 @@ fn is_mounted(path: &Path) -> bool {
     MountTable::read().is_ok_and(|table| table.at(path).is_some())
 }
 
-/// The path that the mount table shows. The last name need not exist, and may be a dead mount,
+/// `path` as the mount table spells it. The last name need not exist, and may be a dead mount,
 /// at which even `stat` fails.
 pub(super) fn resolve(path: &Path) -> Result<PathBuf, CliError> {
     let error = match fs::canonicalize(path) {

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::error::CliError;
 
-/// Words, and the options or store that they mean. Other words follow.
+/// First words, and the options or the store that they mean.
 const MEANT: [(&str, &str); 13] = [
     ("help", "--help"),
     ("version", "--version"),

@@ -108,7 +108,8 @@ impl ArrayToBytes {
     /// An upper bound of the memory that encoding `length` bytes takes beside input and output.
     pub(super) fn encode_state_bytes(&self, length: u64) -> u64 {
         match self {
-            // Two lists of positions of eight bytes, for items of four bytes or more each.
+            // For a transpose: a copy of the items, which take four bytes or more each, and two lists of their
+            // positions, eight bytes each.
             ArrayToBytes::VariableLength(_) => length.saturating_mul(5),
             ArrayToBytes::Sharding(sharding) => sharding.encode_scratch_bytes(length),
             ArrayToBytes::N5Block(codec) => codec.encode_scratch_bytes(length),

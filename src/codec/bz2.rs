@@ -38,7 +38,7 @@ impl StreamDecoder for Decompress {
 /// Decodes all streams into the beginning of `out`.
 ///
 /// # Errors
-/// Not a sequence of whole and correct streams.
+/// `encoded` is not a sequence of whole and correct streams.
 pub(super) fn undo(encoded: &[u8], out: &mut [u8]) -> Result<Decoded, FormatError> {
     /// The library could take half the memory at half the speed.
     const SMALL: bool = false;
@@ -60,8 +60,8 @@ impl StreamEncoder for Compress {
     }
 }
 
-/// An upper bound of the memory that encoding takes beside input and output: eight bytes for each of
-/// a block, and the tables.
+/// An upper bound of the memory that encoding takes beside input and output: eight bytes for each byte
+/// of a block, and the tables.
 pub(super) const ENCODER_STATE_BYTES: u64 = 9 << 20;
 
 /// Encodes `bytes` to a stream of at most `limit` bytes. The level, from 1 to 9, is the length of a

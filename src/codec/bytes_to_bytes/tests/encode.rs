@@ -379,7 +379,7 @@ fn small_codecs_are_those_of_numcodecs() {
     }
 }
 
-/// Other libraries find other matches, so these have a fixture of their own.
+/// The library of numcodecs finds other matches, so these bytes are not compared with those of numcodecs.
 #[test]
 fn gzip_members_have_no_time() {
     let encoded = encode(&BytesToBytes::GZIP, b"abc").unwrap();
@@ -393,7 +393,7 @@ fn gzip_members_have_no_time() {
     assert_eq!(decoded, b"abc", "by another library");
 }
 
-/// The pages of these bytes are never touched.
+/// The zeros are never read, so they take no memory.
 #[test]
 fn chunks_over_the_limit_of_a_codec_are_refused() {
     for (codec, length) in [
