@@ -233,7 +233,6 @@ fn save(mountpoint: &Path) -> Result<(), String> {
             ));
         }
     };
-    // Files that programs still write are left to these programs.
     let synced = sync.sync_all();
     synced.map_err(|error| {
         let text = fs::read(mountpoint.join(".zarr-mount/stats.json")).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! The index of a shard: where each inner chunk lies, and whether it exists.
 //!
 //! Spec: <https://zarr-specs.readthedocs.io/en/latest/v3/codecs/sharding-indexed/index.html>.
-//! An array of `u64` of shape `chunks_per_shard + [2]`, encoded by `index_codecs`.
+//! The index is an array of `u64` of shape `chunks_per_shard + [2]`, encoded by `index_codecs`.
 //!
 //! ```json
 //! [ { "name": "bytes", "configuration": { "endian": "little" } }, { "name": "crc32c" } ]
@@ -147,8 +147,8 @@ impl IndexLayout {
         })
     }
 
-    /// The layout for documents that do not give one, as early in 2023: little-endian, with or
-    /// without a CRC-32C behind it. Only the bytes of a shard show which.
+    /// The layout for documents that do not give one, such as those of early 2023: little-endian,
+    /// with or without a CRC-32C behind it. Only the bytes of a shard show which.
     ///
     /// # Errors
     /// Those of [`new`](Self::new).
@@ -396,7 +396,7 @@ impl IndexVerifier {
         }
     }
 
-    /// The error of a checksum that differs. The bytes before the end of a truncated shard are no index, so that entries
+    /// The error of a checksum that differs. The last bytes of a truncated shard are no index, so that entries in them
     /// are wrong, too.
     fn wrong_checksum(&self, error: &FormatError) -> FormatError {
         let shard = self.shard_len;

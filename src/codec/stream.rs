@@ -24,7 +24,7 @@ pub(super) trait StreamDecoder {
 /// of its input, and removes it from the input.
 ///
 /// # Errors
-/// Not a sequence of whole and correct members.
+/// `encoded` is not a sequence of whole and correct members.
 pub(super) fn undo_each(
     encoded: &[u8],
     out: &mut [u8],
@@ -64,7 +64,7 @@ pub(super) fn expect_end(
 /// Decodes one stream of `codec`, and removes it from `input`.
 ///
 /// # Errors
-/// Not a whole and correct stream.
+/// `input` does not begin with a whole and correct stream.
 pub(super) fn undo(
     codec: &'static str,
     decoder: &mut impl StreamDecoder,
@@ -111,7 +111,7 @@ pub(super) trait StreamEncoder {
     fn totals(&self) -> [u64; 2];
 }
 
-/// Encodes `bytes` to one stream of at most `limit` bytes, which is more than any encoder makes.
+/// Encodes `bytes` to one stream. No encoder makes a stream of more than `limit` bytes of them.
 ///
 /// # Errors
 /// The error that the encoder reports, or that there is no memory.
@@ -141,7 +141,7 @@ pub(super) fn encode(
     }
 }
 
-/// Checks that the tests of every such codec share.
+/// The checks in the tests of all these codecs.
 #[cfg(test)]
 pub(super) mod conformance {
     use super::*;
@@ -162,7 +162,7 @@ pub(super) mod conformance {
         })
     }
 
-    /// `encoded` is `expected` wherever that fits, and an overflow elsewhere.
+    /// Asserts that `encoded` decodes to `expected` in each buffer that has room for it, and overflows all others.
     pub(crate) fn assert_decodes(undo: Undo<'_>, encoded: &[u8], expected: &[u8], why: &str) {
         let exact = expected.len();
         for room in [exact, exact + 1, 2 * exact] {
@@ -177,7 +177,7 @@ pub(super) mod conformance {
         }
     }
 
-    /// Nothing shorter than `whole` decodes, and nothing longer.
+    /// Asserts that nothing shorter than `whole` decodes, and nothing longer.
     pub(crate) fn assert_whole_only(undo: Undo<'_>, whole: &[u8], why: &str) {
         for length in 0..whole.len() {
             let cut = decoded(undo, &whole[..length], 10_000);

@@ -100,8 +100,7 @@ impl Filter {
         )
     }
 
-    /// Whether decoding leaves the bytes as they are, and the size of the numbers that they make
-    /// up.
+    /// Whether decoding changes neither the bytes nor the size of the numbers that they make up.
     pub(super) fn is_identity(&self) -> bool {
         self.is_identity
     }

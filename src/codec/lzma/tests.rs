@@ -21,7 +21,7 @@ const RAW_DELTA: &[u8] = b"\xe0\0\x4f\0\x09\x5d\0\0\x68\x7e\xca\xe2\x7c\x6f\x40\
 const RAW_LZMA1: &[u8] = b"\0\0\x68\x7e\xbf\x0a\x82\xad\x1c\xe6\x5c\x81\x8c\xf6\xd9\x47\x7b\xcc\
     \xf9\x8d\x5d\x7f\x31\x6f\x34\x78\xc6\xa2\xb1\x1e\x47\x28\x75\x46\xd9\x35\x4e\x44\xb8\xff\xfe\
     \x1a\x30\0";
-/// Two calls through x86 code at 256, and at 0, and LZMA2.
+/// Two call instructions through the x86 filter with a start offset of 256, or of 0, and LZMA2.
 const RAW_X86_AT_256: &[u8] = b"\xe0\0\x1b\0\x10\x5d\0\x74\x01\x3c\x1f\0\x04\x2d\x7b\x08\x28\
     \xe0\x6c\x87\x5f\0\0\0";
 const RAW_X86: &[u8] = b"\xe0\0\x1b\0\x0f\x5d\0\x74\x01\x3c\x19\x38\xb4\x7c\x87\x3a\x8c\x32\xe9\
@@ -157,7 +157,7 @@ fn xz_streams_follow_each_other() {
 
 #[test]
 fn windows_are_no_larger_than_what_is_decoded() {
-    // Longer than the window, so that it moves; repeated from far behind.
+    // The bytes are longer than the first window, which therefore moves. The second one reaches their repetition.
     let noise: Vec<u8> = (0..50_000_u32)
         .flat_map(|i| i.wrapping_mul(0x9e37_79b9).to_be_bytes())
         .collect();
@@ -169,7 +169,7 @@ fn windows_are_no_larger_than_what_is_decoded() {
             assert_decodes(undo, &encoded, &bytes, "long");
         }
     }
-    // 4 GiB - 1, in the header of the older file.
+    // The header of the `.lzma` file gets a window of 4 GiB - 1.
     let mut greedy = ALONE.to_vec();
     greedy[1..5].fill(0xff);
     let undo = |encoded: &[u8], out: &mut [u8]| Lzma::Alone.undo(encoded, out);

@@ -42,7 +42,7 @@ enum Head {
     Other,
 }
 
-/// Removes one value from `bytes`. Values that it holds are counted, not called for, so that no
+/// Removes one value from `bytes`. The values inside it are counted, without recursion, so that no
 /// depth is too deep.
 fn skip(bytes: &mut &[u8]) -> Option<()> {
     let mut left = 1_u64;

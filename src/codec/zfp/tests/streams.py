@@ -1,7 +1,7 @@
-"""Prints `streams.txt`, streams of zfp that `tests.rs` compares with: `streams.py libzfp.so`, a build of zfp 1.0.1.
+"""Prints `streams.txt`, with which `tests.rs` compares streams of zfp. The argument is `libzfp.so` of zfp 1.0.1.
 
-Each line has a type, a kind of numbers, a shape, a mode, the length of the stream, and the CRC-32 of the stream and of
-the numbers that it decodes to.
+Each line has a type, a kind of numbers, a shape, a mode with its parameters, the length of the stream, and the CRC-32
+of the stream and of the numbers that it decodes to.
 """
 
 import ctypes
