@@ -8,8 +8,8 @@
 //!
 //! The code that builds a message need not escape it, because all output passes one of two types:
 //! [`Escaped`] displays the messages of the log, of progress and of the crate's errors, and
-//! [`Text`] holds the lines that the command prints and that `ERROR.txt` is made of. The colours of a line are of this
-//! file alone ([`Style`]), and never part of a text.
+//! [`Text`] holds the lines that the command prints and that `ERROR.txt` is made of. This file alone writes the
+//! sequences that colour a line ([`Style`]); a text from a store brings none.
 //!
 //! An escape is spelled as in Rust: `\n`, `\u{1b}`. A backslash stays as it is, so that text may be
 //! escaped twice; [`Key`](crate::store::Key) doubles the backslashes of a name, so that no two keys
@@ -81,7 +81,7 @@ impl Style {
 /// Whether lines have the sequences of their styles. Only a terminal understands them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Colours {
-    /// They have.
+    /// They have them.
     Shown,
     /// They are plain text.
     Hidden,

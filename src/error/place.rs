@@ -19,7 +19,7 @@ pub struct PlaceInArray {
 }
 
 impl fmt::Display for PlaceInArray {
-    /// `chunk (2, 1) [32:48, 16:32] of shard (1, 0)`, or `shard (1, 0) [0:64, 0:64]`
+    /// `chunk (2, 1) [32:48, 16:32] of shard (1, 0)`, or `shard (1, 0) [32:64, 0:32]`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let region = self.region.iter().map(|(from, to)| format!("{from}:{to}"));
         let region = region.collect::<Vec<_>>().join(", ");

@@ -20,7 +20,7 @@ const MOST_FOUND: usize = 4096;
 /// The files that get their names together. All of them have to be on disk before, which takes some ten milliseconds
 /// whether there is one of them or a thousand.
 const MOST_UNNAMED: usize = 1024;
-/// The time after which files get their names although they are few: if the export is interrupted, files without a name
+/// The time after which files get their names even if they are few. After an interrupted export, files without names
 /// are written anew.
 const LONGEST_UNNAMED: Duration = Duration::from_secs(5);
 
@@ -103,8 +103,8 @@ struct Run<'a> {
 }
 
 impl Export<'_> {
-    /// Writes the files. Those that cannot be exported are passed to `failed`, and the others are written, unless the disk
-    /// is full.
+    /// Writes the files. Those that cannot be exported are passed to `failed`, and the others are written, unless the
+    /// disk is full.
     ///
     /// # Errors
     /// [`ExportError`] when the export cannot begin or end.

@@ -16,10 +16,10 @@ use super::{HandleAccess, HandleId, ShownFile, Writing};
 use crate::error::Error;
 use crate::store::{Key, ObjectMeta, Refusal, Replaces, StoreError, StoredFile};
 
-/// A locked state of a file is tried this often without a pause, before ...
+/// The attempts to lock the state of a file without a pause.
 const YIELDS: usize = 64;
 
-/// ... each further attempt waits this long.
+/// The pause before each further attempt.
 const STEP: Duration = Duration::from_micros(200);
 
 /// A file that is open.
@@ -123,8 +123,8 @@ impl KeyFile {
     }
 
     /// Whether another open of its key gets this file, and if so, whether the kernel's pages of it are valid.
-    /// `must_write` demands that the object can be written to. A file keeps having a form, or not (`has_form`), as long
-    /// as the documents around it do not change.
+    /// `must_write` demands that the object can be written to. `has_form` says whether a file at the key has a form
+    /// now, which depends on the documents around it.
     pub(super) fn can_be_joined(
         &self,
         writing: &Writing,
@@ -300,7 +300,7 @@ impl KeyFile {
             && let Some(moved) = form.moved(key)
         {
             state.form = Some(moved);
-            // A text that the cache evicts is made again by the name of the file, which is another name now.
+            // A text that the cache evicts is made again from the object at the key, which is another key now.
             state.forget_opened();
         }
     }

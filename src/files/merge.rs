@@ -88,9 +88,10 @@ impl FileState {
         }
     }
 
-    /// Makes the draft replace the current version in the store, with the changes of both; `false` if both have changed
-    /// the same member. The other change must be one of consolidated metadata, unless the writers cannot have read the
-    /// members that they have changed, or request the merge in any case (`can_merge`).
+    /// Makes the draft replace the current version in the store, with the changes of both; `false` if that is
+    /// impossible, for example because both have changed the same member. The other change must be one of consolidated
+    /// metadata, unless the writers cannot have read the members that they have changed, or request the merge in any
+    /// case (`can_merge`).
     pub(super) fn merge(
         &mut self,
         writing: &Writing,
