@@ -24,9 +24,9 @@ impl Moment {
     }
 
     /// Whether the object or directory may have changed after this moment. File times lag behind the clock by up to
-    /// their grain. The clock of a file server may be ahead of ours, by the difference of two time zones if one of them is
-    /// set wrong. A time that is even later was set by a clock that is right by now, or by hand where a file system lets
-    /// programs do that, and a change would have replaced it.
+    /// their grain. The clock of a file server may be ahead of ours, by the difference of two time zones if one of
+    /// them is set wrong. A time that is even later was set by a clock that is right by now, or by hand where a file
+    /// system lets programs do that, and a change would have replaced it.
     pub fn may_precede(self, meta: &ObjectMeta) -> bool {
         const AHEAD: Duration = Duration::from_secs(24 * 3600);
         if meta.dating == Dating::Nothing {

@@ -1,4 +1,4 @@
-//! Which observations are trusted, which are repeated, and in how many requests.
+//! Tests of the observations that are trusted, of those that are repeated, and of the number of requests.
 
 use super::*;
 use crate::store::testing::{CallKind, Recording, wrap};

@@ -1,11 +1,12 @@
-//! Files that are being closed: the end of a file before the requests that follow it.
+//! Files that are being closed, and the requests that wait until they are closed.
 //!
 //! close(2) is two requests. The kernel waits for the reply to the first one, FLUSH, and for none to the second one,
 //! RELEASE. So the program that closed the file may send further requests before the daemon has got the RELEASE, and
 //! the file would still count as open. For example, a truncation by name would become a draft, although it is refused
-//! for a closed file. Through the device this is rare, because all requests are in one queue. Rings have a queue for each
-//! processor, and several threads. So a request through a ring that names a file waits for the RELEASE of each handle that
-//! was flushed: in the thread of a direct ring, or in the job of a request that came through the deferring ring.
+//! for a closed file. Through the device this is rare, because all requests are in one queue. Rings have a queue for
+//! each processor, and several threads. So a request through a ring that names a file waits for the RELEASE of each
+//! handle that was flushed: in the thread of a direct ring, or in the job of a request that came through the deferring
+//! ring.
 //!
 //! A FLUSH is not always the last one: a handle that programs share is flushed by each of them. Such a handle is waited
 //! for once, for [`PATIENCE`].

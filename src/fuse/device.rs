@@ -67,8 +67,8 @@ impl Filesystem for ZarrFs {
                 config.add_capabilities(truncates).is_ok(),
                 Ordering::Relaxed,
             );
-            // With it, the kernel leaves it to the daemon to remove set-user-ID bits from written files. Without it,
-            // the kernel would set the mode that it knows, and request an attribute before each write.
+            // With this capability, the daemon has to remove set-user-ID bits from written files. Without it, the
+            // kernel would set the mode that it knows, and request an attribute before each write.
             let _ = config.add_capabilities(InitFlags::FUSE_HANDLE_KILLPRIV_V2);
             // Whether the umask counts depends on the directory, which the daemon examines.
             let _ = config.add_capabilities(InitFlags::FUSE_DONT_MASK);
@@ -81,7 +81,7 @@ impl Filesystem for ZarrFs {
             let _ = config.set_max_write(self.payload_bytes());
             self.0.has_rings.store(true, Ordering::Relaxed);
         }
-        // Fails for 0 only. The kernel's readahead is at its maximum by default.
+        // This call fails for 0 only. The kernel's readahead is at its maximum by default.
         let _ = config.set_max_background(MAX_BACKGROUND);
         Ok(())
     }
@@ -397,7 +397,7 @@ impl Filesystem for ZarrFs {
         ZarrFs::fsyncdir(self, ino.0, Reply::on_device(reply));
     }
 
-    // The kernel copies by itself.
+    // The kernel copies by itself after `ENOSYS`.
 
     fn copy_file_range(
         &self,
@@ -432,7 +432,7 @@ impl Filesystem for ZarrFs {
         reply.error(Errno::EOPNOTSUPP);
     }
 
-    // The kernel does these itself after the first `ENOSYS`.
+    // The kernel does the next three itself after the first `ENOSYS`.
 
     fn access(&self, _: &Request, _: INodeNo, _: AccessFlags, reply: ReplyEmpty) {
         reply.error(Errno::ENOSYS);

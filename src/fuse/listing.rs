@@ -141,7 +141,7 @@ fn not_kept(attr: FileAttr) -> Reported {
     Reported {
         attr,
         ttl: NOT_KEPT,
-        // The kernel keeps no inode of it.
+        // The kernel keeps no inode of `.` and `..`, and the number of another entry is never used again.
         generation: Generation(0),
     }
 }

@@ -57,7 +57,7 @@ mod schedules {
     use crate::sync::schedules::check;
     use crate::sync::{Arc, Condvar};
 
-    /// As an eventfd: a wake is kept until the thread waits.
+    /// An event like an eventfd: a wake is kept until the thread waits.
     #[derive(Default)]
     struct Event {
         is_set: Mutex<bool>,

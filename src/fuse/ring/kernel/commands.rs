@@ -29,7 +29,7 @@ pub(super) fn register(
     let command = command(device, REGISTER, processor, [0; 8]);
     let mut command = command.addr(Some(vectors.as_ptr().addr() as u64)).build();
     let place = (&raw mut command).cast::<u8>();
-    // The library cannot set it.
+    // The library cannot set this number.
     // SAFETY: a command has 128 bytes. These four of them own no memory.
     unsafe {
         place.add(N_VECTORS).cast::<u32>().write_unaligned(2);

@@ -123,7 +123,7 @@ impl Memory {
         })
     }
 
-    /// Whether `bytes` are the beginning of the payload of an entry, which is leased.
+    /// Whether `bytes` are the beginning of the payload of an entry, and the payload is leased.
     pub(in crate::fuse::ring) fn is_leased_for(&self, entry: usize, bytes: &[u8]) -> bool {
         let [_, payload] = self.vectors(entry);
         let begins_there = payload.iov_base.cast_const().cast() == bytes.as_ptr();
@@ -133,8 +133,8 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: no reference is left, because leases hold `self`. The kernel no longer writes to it: it pinned no pages,
-        // and finds nothing mapped here afterwards.
+        // SAFETY: no reference is left, because leases hold `self`. The kernel does not write to this memory
+        // afterwards: it pinned no pages, and finds nothing mapped here.
         let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.n * self.entry_bytes()) };
         if let Err(error) = unmapped {
             log::debug!("the memory of a ring cannot be unmapped: {error}");

@@ -62,7 +62,7 @@ impl Queue {
         &self.memory
     }
 
-    /// Gives the entries to the kernel behind `device`, each to the queue of a processor, and waits for the first wake.
+    /// Gives the entries to the kernel behind `device`, each to the queue of a processor, and asks for the first wake.
     ///
     /// # Errors
     /// Those of the kernel.
@@ -100,7 +100,7 @@ impl Queue {
         self.push(&command.user_data(entry as u64))
     }
 
-    /// Waits for a write to the descriptor `wake`, beside all else.
+    /// Asks for a wake, which arrives when the descriptor `wake` is written to.
     ///
     /// # Errors
     /// When the ring is full.
