@@ -53,11 +53,11 @@
 //! a limited number at once ([`store::Profile`]), and another permit for decoding, of which there
 //! are as many as cores. It never holds both.
 //!
-//! Requests come through the device `/dev/fuse` (`fuse::device`), or through rings of `io_uring` (`fuse::ring`), and meet
-//! the same operations (`fuse::operations`). The event threads of fuser never wait for a remote store: a request that
-//! needs it becomes a job, which holds the reply. A local store answers faster than a job can be handed over, so all
-//! event threads but one may wait for it (`fuse::events`), and so may the threads of direct rings. The reply of a job is
-//! shared with a thread that sends it when the caller was killed (`fuse::callers`).
+//! Requests come through the device `/dev/fuse` (`fuse::device`), or through rings of `io_uring` (`fuse::ring`), and
+//! meet the same operations (`fuse::operations`). The event threads of fuser never wait for a remote store: a request
+//! that needs it becomes a job, which holds the reply. A local store answers faster than a job can be handed over, so
+//! all event threads but one may wait for it (`fuse::events`), and so may the threads of direct rings. The reply of a
+//! job is shared with a thread that sends it when the caller was killed (`fuse::callers`).
 //!
 //! # One read(2), from the kernel to the bytes
 //!
@@ -89,7 +89,7 @@
 //!     -> load/decode  decode
 //! ```
 //!
-//! Where several chunks are missing, `ask` has this thread and others take them in turn
+//! Where several chunks are missing, `ask` lets this thread and others take them in turn
 //! (`load/steps`), and each thread goes on with `run`.
 //!
 //! # One name, from the kernel to its attributes
@@ -141,10 +141,11 @@
 //!
 //! # Writing
 //!
-//! `view::changes` and `view::names` turn a request of the kernel into calls of [`files`], which has one open file for each
-//! key of a view that is open. A change of a name is made in the store first, and then in all that knows the name. [`store::DirWriter`] makes the changes in the store. Chunks and documents are written to a nameless
-//! file of the store's file system, which takes their name when it is committed (`store::dir::writer`); all other files
-//! are written in place. An open file is in one of nine states, and one table has all transitions between them
+//! `view::changes` and `view::names` turn a request of the kernel into calls of [`files`], which has one open file for
+//! each key of a view that is open. A change of a name is made in the store first, and then in all that knows the
+//! name. [`store::DirWriter`] makes the changes in the store. Chunks and documents are written to a nameless file of
+//! the store's file system, which takes their name when it is committed (`store::dir::writer`); all other files are
+//! written in place. An open file is in one of nine states, and one table has all transitions between them
 //! ([`files::OpenState`]).
 //!
 //! A file that shows something other than the bytes of its object has a *form* (`view::forms`). A form reads the object
@@ -160,9 +161,9 @@
 //! An open file is written to a *target* (`files::target`), and `view` examines and removes chunks by their *objects*
 //! (`shards::ChunkObject`). Each target or object is an object of the store or an inner chunk of a shard, and both have
 //! the same verbs. The encoded bytes of an inner chunk go to a journal in the store, where all views find them at once.
-//! The shard is written anew later, once for many inner chunks ([`shards`], `load::pack`). A lookup of an inner chunk by
-//! its name finds it in the journal; before the shard is read as one object, it is written. The other inner chunks of a
-//! shard that was written anew keep their fingerprints.
+//! The shard is written anew later, once for many inner chunks ([`shards`], `load::pack`). A lookup of an inner chunk
+//! by its name finds it in the journal; the shard is written before it is read as one object. The other inner chunks
+//! of a shard that was written anew keep their fingerprints.
 //!
 //! The lists below are in the style of those above. A chunk that is encoded, and fits into memory:
 //!

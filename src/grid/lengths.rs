@@ -119,7 +119,7 @@ impl AxisChunks {
 
     /// Whether the chunks that two axes of these `lengths` have in common are the same, as they are after
     /// an array has grown. Two lists agree if one is the beginning of the other. A list agrees with chunks
-    /// of one length if it begins with that length once for each chunk that has elements.
+    /// of one length if it begins with as many chunks of that length as have elements.
     pub fn agrees_with(&self, other: &AxisChunks, lengths: (u64, u64)) -> bool {
         let (one, two) = match (self, other) {
             (AxisChunks::Equal(one), AxisChunks::Equal(two)) => return one == two,

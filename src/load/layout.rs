@@ -65,7 +65,7 @@ pub(super) struct ShardLevel {
     inner: Dims,
     /// Codec axis `i` is array axis `permutation[i]`.
     permutation: Vec<usize>,
-    /// Most bytes that a shard can have after its bytes-to-bytes codecs were undone.
+    /// The most bytes that a shard can have after its bytes-to-bytes codecs were undone.
     pub(super) body_limit: u64,
 }
 
@@ -421,7 +421,7 @@ fn inner_of((outer, shown): AxisOfBoth<'_>, index: u64) -> Option<ShownInAxis> {
     Some(ShownInAxis { first, count })
 }
 
-/// The number of elements at the beginning of a chunk of elements of variable length.
+/// The length of the number of elements, which comes first in a chunk of elements of variable length.
 const COUNT_BYTES: u64 = size_of::<u32>() as u64;
 
 impl Absent {
@@ -465,8 +465,8 @@ fn grid(shape: &[u64], chunks: &ChunkLengths) -> Result<ChunkGrid, FormatError> 
     }
 }
 
-/// Most chunks of an array that can be decoded. An array with more is shown only by its stored
-/// keys.
+/// The most chunks that an array can have to be decoded. An array with more is shown only by its
+/// stored keys.
 const MAX_CHUNKS: u64 = 1 << 60;
 
 fn decoded_len(chunk_shape: &[u64], data_type: &DataType) -> Result<Option<u64>, FormatError> {

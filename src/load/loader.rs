@@ -38,11 +38,11 @@ pub struct LoaderParts {
     pub threads: Arc<Threads>,
     /// The number of chunks that are decoded at once (`--threads`).
     pub decoders: usize,
-    /// Most bytes of a decoded chunk (`--max-chunk`).
+    /// The most bytes of a decoded chunk (`--max-chunk`).
     pub max_chunk_bytes: u64,
     /// The longest time of a request (`--timeout`).
     pub timeout: Duration,
-    /// Most bytes that are prefetched for a reader (`--readahead`); `None` if the store decides.
+    /// The most bytes that are prefetched for a reader (`--readahead`); `None` if the store decides.
     pub readahead: Option<u64>,
 }
 
@@ -90,11 +90,10 @@ pub(super) struct NewFlight {
     pub(super) is_first: bool,
 }
 
-/// The kind of chunks that one step loads, and how; with the most chunks of a step.
+/// The way in which one step loads chunks, with the most chunks of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StepKind {
-    /// Chunks that are read one after the other: several small ones if the store is local, so that no request has to be
-    /// waited for.
+    /// Chunks that are read one after the other: several small ones if no request to the store has to be waited for.
     OneByOne(usize),
     /// Chunks of a shard, which one request reads.
     PartsOfShard(usize),
@@ -154,8 +153,8 @@ impl Loader {
         self.profile.request_bytes
     }
 
-    /// Begins a load of a chunk by a lookup. `None` when half of all lookups do so: the others must
-    /// not wait for chunks that the store does not send.
+    /// Begins a load of a chunk by a lookup. `None` when lookups already load half as many chunks as
+    /// the store takes requests: other lookups must not wait for chunks that the store does not send.
     pub(super) fn begin_early_load(&self) -> Option<EarlyLoad<'_>> {
         let load = EarlyLoad(&self.early_loads);
         let before = self.early_loads.fetch_add(1, Ordering::Relaxed);
@@ -182,7 +181,7 @@ impl Loader {
         &self.parts.threads
     }
 
-    /// Most bytes of a decoded chunk.
+    /// The most bytes of a decoded chunk.
     pub fn max_chunk_bytes(&self) -> u64 {
         self.parts.max_chunk_bytes
     }
@@ -192,7 +191,7 @@ impl Loader {
         self.parts.decoders
     }
 
-    /// Most bytes that are prefetched for a reader; `None` if the store decides.
+    /// The most bytes that are prefetched for a reader; `None` if the store decides.
     pub fn readahead(&self) -> Option<u64> {
         self.parts.readahead
     }
@@ -376,7 +375,7 @@ impl Loader {
         }
     }
 
-    /// Most chunks of `array` that one step loads.
+    /// The most chunks of `array` that one step loads.
     pub(super) fn chunks_per_step(&self, array: &ChunkedArray) -> usize {
         let (StepKind::OneByOne(most) | StepKind::PartsOfShard(most) | StepKind::Objects(most)) =
             self.steps_of(array);
@@ -392,7 +391,7 @@ impl Loader {
         }
     }
 
-    /// Most chunks of `array` that are read together; 1 where each is read alone.
+    /// The most chunks of `array` that are read together; 1 where each is read alone.
     fn most_neighbours(&self, array: &ChunkedArray) -> usize {
         match self.steps_of(array) {
             StepKind::OneByOne(_) => 1,
@@ -400,7 +399,7 @@ impl Loader {
         }
     }
 
-    /// Most encoded bytes that are read together, so that many such reads fit in the budget.
+    /// The most encoded bytes that are read together, so that many such reads fit in the budget.
     pub(super) fn most_together(&self) -> u64 {
         let limit = self.cache().budget().limit();
         tuning::TOGETHER_BYTES.min(limit / tuning::TOGETHER_SHARE)
@@ -443,7 +442,7 @@ impl Loader {
         })
     }
 
-    /// The flight of `request`. Its chunk joins `neighbours`, if it is near them.
+    /// The flight (see `load::cache`) of `request`. Its chunk joins `neighbours`, if it is near them.
     pub(super) fn flight(
         self: &Arc<Self>,
         request: Request,
@@ -471,8 +470,8 @@ impl Loader {
                 }
             }
             ChunkSource::Versions(versions) => {
-                // The load finds the version, and each reader may find another one. The load is cancelled
-                // when the handles that are open now are closed, and not those that are open when it begins.
+                // The load finds the version, and each reader may find another one. The token is that of the
+                // handles that are open now, and not of those that are open when the load begins.
                 let token = versions.cancel_token().filter(|_| !self.is_local());
                 let key = FlightKey::Latest {
                     reader: Arc::as_ptr(&versions).cast::<()>() as usize,

@@ -6,21 +6,21 @@
 /// than they save; with more, a read of 1 MiB leaves a core idle.
 pub(crate) const STEP_BYTES: u64 = 256 << 10;
 
-/// Most chunks of one step. Under the model checker arrays are small, and must still have several
+/// The most chunks of one step. Under the model checker arrays are small, and must still have several
 /// steps.
 pub(crate) const STEP_CHUNKS: usize = if cfg!(feature = "model") { 1 } else { 64 };
 
-/// Most encoded bytes of a shard that are read together in a store where requests take long.
+/// The most encoded bytes of a shard that are read together in a store where requests take long.
 pub(crate) const TOGETHER_BYTES: u64 = 8 << 20;
 
 /// [`TOGETHER_BYTES`] are also no more than the cache divided by this, because each thread that reads may hold as many
 /// bytes.
 pub(crate) const TOGETHER_SHARE: u64 = 16;
 
-/// Most chunks that are read together. One thread decodes them.
+/// The most chunks that are read together. One thread decodes them.
 pub(crate) const TOGETHER_CHUNKS: usize = 256;
 
-/// Most objects that one thread requests at once. The first of them is decoded when all have come.
+/// The most objects that one thread requests at once. The first of them is decoded when all have come.
 pub(crate) const TOGETHER_OBJECTS: usize = 16;
 
 /// The most memory of blocks that are marked "evict first" in a local store. Beyond this, the next block reuses the
@@ -58,7 +58,7 @@ pub(crate) const MOST_PAGE_BYTES: u64 = 4 << 20;
 /// page.
 pub(crate) const PAGES_SHARE: u64 = 64;
 
-/// The kernel asks for no more bytes in one read.
+/// The most bytes that the kernel asks for in one read.
 pub(crate) const OUTPUT_BYTES: u64 = 512 << 10;
 
 /// Reads whose pages are evicted by other reads before they are copied hold memory for their bytes while they wait. All
@@ -103,7 +103,7 @@ pub(crate) const GROWTH_FAR: u64 = 4;
 /// neighbours may be read one after the other by chance.
 pub(crate) const OPEN_FILES: u64 = 3;
 
-/// Most sequential readers of the chunk files of one array that are remembered.
+/// The most sequential readers of the chunk files of one array that are remembered.
 pub(crate) const MOST_FILE_READERS: usize = 8;
 
 /// The next file of a reader may be any of this many that follow, because programs open files in

@@ -57,7 +57,7 @@ impl Loader {
     /// the whole chunk. `false` when it does not; the output then has unspecified bytes.
     ///
     /// # Errors
-    /// [`Error::Store`] when bytes cannot be read, and those of memory.
+    /// [`Error::Store`] when bytes cannot be read, and the errors of missing memory.
     pub(crate) fn decode_parts(
         &self,
         array: &ChunkedArray,

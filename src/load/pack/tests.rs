@@ -8,8 +8,8 @@ use crate::load::testing::Reader;
 use crate::metadata::{NodeMetadata, v3};
 use crate::store::{Key, MemoryStore};
 
-/// Arrays of 2 dimensions, by the codecs of their shards: the chunk grid, the codecs, and the shape of the
-/// inner chunks that are shown.
+/// Arrays of 2 dimensions: a name, the shape of the shards, and the codecs, in which `B` stands for `bytes` and
+/// `C` for `crc32c`.
 const ARRAYS: [(&str, [u64; 2], &str); 8] = [
     (
         "plain",
