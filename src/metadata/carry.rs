@@ -24,8 +24,8 @@ use crate::error::FormatError;
 /// The member whose members are carried one by one, because a view may hide some of them.
 pub(super) const ATTRIBUTES: &str = "attributes";
 
-/// The kind of an object whose members are compared. Members of a document such as `compressor` may be spelled in several
-/// ways, but attributes of the same names are values like any other.
+/// The kind of an object whose members are compared. Members of a document such as `compressor` may be spelled in
+/// several ways, but attributes of the same names are values like any other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObjectKind {
     /// The document of a node.
@@ -74,7 +74,7 @@ pub fn carried_in(
     };
     let mut edits = Edits::default();
     splice::remove(&members, &mut edits, goes);
-    // The last one of several with a name counts.
+    // Of several members with one name, the last one counts.
     let places: HashMap<&str, &MemberSpan<'_>> = members
         .iter()
         .map(|member| (member.name.as_str(), member))
@@ -177,7 +177,7 @@ pub fn differences_in(
     let (in_one, in_other) = (by_name(&one), by_name(&other));
     let mut names = Vec::new();
     for (name, value) in one.iter() {
-        // The last one of several with a name counts.
+        // Of several members with one name, the last one counts.
         if in_one
             .get(name)
             .is_some_and(|last| !std::ptr::eq(*last, value))
@@ -227,7 +227,7 @@ fn is_same_in(
     (one_text, one): (&JsonDocument<'_>, &RawValue),
     (other_text, other): (&JsonDocument<'_>, &RawValue),
 ) -> Result<bool, FormatError> {
-    // No member of this other name may be spelled in several ways.
+    // An attribute with the name of a member has one spelling, as the member `attributes` has.
     let name = if kind == ObjectKind::Document {
         name
     } else {
@@ -245,8 +245,8 @@ pub(super) fn is_same(name: &str, values: (&RawValue, &RawValue)) -> Result<bool
     is_same_by(name, values, |one, other| one.get() == other.get())
 }
 
-/// Like [`is_same`]. `has_same_text` compares the texts of strings with halves of pairs of surrogates, because the values
-/// do not say which half each of them is.
+/// Like [`is_same`]. `has_same_text` compares the texts of strings with halves of pairs of surrogates, because the
+/// values do not say which half each of them is.
 fn is_same_by(
     name: &str,
     values: (&RawValue, &RawValue),

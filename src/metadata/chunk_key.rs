@@ -110,8 +110,8 @@ impl ChunkKeyEncoding {
 }
 
 impl ChunkKeyEncoding {
-    /// The indices of the first chunk below the directory at `key`, where chunks of arrays of this rank lie; `None` if they do
-    /// not lie there. It may be outside of the grid.
+    /// The indices of the first chunk below the directory at `key`; `None` if no chunks of arrays of this rank lie
+    /// there. The chunk may be outside of the grid.
     pub fn decode_directory(&self, key: &[u8], rank: usize) -> Option<Dims> {
         if self.separator != b'/' {
             return None;

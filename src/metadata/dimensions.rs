@@ -7,10 +7,11 @@
 //! NCZarr, v2     .zattrs     {"_nczarr_array": {"dimension_references": ["/time", "/x"]}}
 //! ```
 //!
-//! A reference of `NCZarr` is the path of a dimension, whose last segment is the name. Either object of `NCZarr` may be in
-//! either document, in the spelling of its release.
+//! A reference of `NCZarr` is the path of a dimension, whose last segment is the name. Either object of `NCZarr` may
+//! be in either document, in the spelling of its release.
 //!
-//! Source: xarray 2026.9, `backends/zarr.py`: `_get_zarr_dims_and_attrs`; the stores that `NetCDF`-C 4.9 and 4.10 write.
+//! Sources: xarray 2026.9, `backends/zarr.py`: `_get_zarr_dims_and_attrs`; the stores that `NetCDF`-C 4.9 and 4.10
+//! write.
 
 use super::ArrayMetadata;
 use super::json::{self, Json, Members};
@@ -18,7 +19,7 @@ use super::json::{self, Json, Members};
 /// The attribute with the names of a v2 array's dimensions, by the convention of xarray.
 pub(super) const ARRAY_DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
 
-/// Where `NCZarr` has references to dimensions, the older place first.
+/// The places of the references to dimensions in `NCZarr`, the older place first.
 const REFERENCES: [[&str; 2]; 2] = [
     ["_NCZARR_ARRAY", "dimrefs"],
     ["_nczarr_array", "dimension_references"],

@@ -105,7 +105,7 @@ pub enum NodeType {
     Group,
 }
 
-/// The type of node that `text`, a `zarr.json` document that cannot be used, says, also where it is cut off.
+/// The type of node that `text` names, a `zarr.json` document that cannot be used, and may be cut off.
 pub fn said_type(text: &[u8]) -> Option<NodeType> {
     let text = match str::from_utf8(text) {
         Ok(text) => text,

@@ -16,7 +16,7 @@ use crate::metadata::splice;
 ///
 /// # Errors
 ///
-/// When it is no JSON object, or its entries are none.
+/// When it is no JSON object, or its list of copies is none.
 pub fn with_copy(
     text: &[u8],
     format: ZarrFormat,
@@ -44,8 +44,8 @@ pub fn with_copy(
     Ok(Some(edits.apply(text)))
 }
 
-/// The object that is the document `text`, as consolidated metadata copies it: without a byte order mark, or white space
-/// around it.
+/// The object that is the document `text`, as consolidated metadata copies it: without a byte order mark, or white
+/// space around it.
 ///
 /// # Errors
 ///
@@ -129,8 +129,8 @@ fn add(
     }
 }
 
-/// The path of the group that has the node whose document is listed as `name`; `None` for the nodes of the group itself
-/// that has the list.
+/// The path of the group that has the node whose document is listed as `name`; `None` for the group that has the list,
+/// and for nodes directly in it.
 fn group_of(name: &str, format: ZarrFormat) -> Option<&str> {
     let node = match format {
         ZarrFormat::V2 => name.rsplit_once('/').map_or("", |(node, _)| node),
@@ -255,7 +255,7 @@ mod tests {
         }
     }
 
-    /// zarr-python does not find all nodes of a group else.
+    /// Otherwise, zarr-python would not find all nodes of a group.
     #[test]
     fn a_new_node_is_listed_beside_those_of_its_group() {
         let names = |format, listed: [&str; 3], name: &str| {

@@ -11,7 +11,7 @@ pub enum ChunkContent {
     Encoded(Shards),
     /// Decoded chunks.
     Decoded(Shards),
-    /// Decoded chunks, and a file of fill value for each chunk that the store lacks.
+    /// Decoded chunks, and a file of fill values for each chunk that the store lacks.
     Complete(Shards),
 }
 
