@@ -44,8 +44,8 @@ impl Axis {
     }
 }
 
-/// Whether some of these axes in space have a spacing and others have none. A format that needs a number for each of them would have a
-/// false one.
+/// Whether some of these axes in space have a spacing and others have none. A format that needs a number for each of
+/// them would have a false one.
 pub(super) fn are_partly_spaced<'a>(axes: impl IntoIterator<Item = &'a Axis>) -> bool {
     let in_space = |axis: &&Axis| axis.kind == AxisKind::Space;
     let mut spaced = axes.into_iter().filter(in_space);

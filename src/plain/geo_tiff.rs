@@ -38,8 +38,8 @@ const MOST_NAMED: u64 = 1024;
 const MOST_BANDS: u64 = u16::MAX as u64;
 /// Longer names and units are left out.
 const LONGEST_TEXT: usize = 256;
-/// When the metadata is this long, further bands have no names and units. Their scales stay, because the values would be
-/// wrong without them, and are short.
+/// When the metadata is this long, further bands have no names and units. Their scales, which are short, stay, because
+/// the values would be wrong without them.
 const LONGEST_METADATA: usize = 1 << 20;
 
 /// A file, and the levels that it does not have.
@@ -189,8 +189,8 @@ impl<'a> Raster<'a> {
         })
     }
 
-    /// The name of a band: that of its channel, the indices along the axes in front of y, or what a single
-    /// band is.
+    /// The name of a band: that of its channel, the indices along the axes in front of y, or for a single
+    /// band the `long_name` of the array.
     fn name(&self, band: u64) -> Option<String> {
         let array = self.array;
         let bands = if self.planes > 1 {

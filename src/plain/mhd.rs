@@ -15,7 +15,8 @@
 //! ```
 //!
 //! Spacings and origins with a unit of length are converted to millimetres; other units are
-//! dropped, and the numbers stay. If an axis in space has no spacing, and another one has, there are neither. Truth values are `MET_UCHAR`, times are `MET_LONG_LONG`. An array
+//! dropped, and the numbers stay. If some axes in space have a spacing and others have none, no
+//! spacings and origins are written. Truth values are `MET_UCHAR`, times are `MET_LONG_LONG`. An array
 //! needs 1 to 10 axes, and none may be empty. The format cannot hold attributes.
 //!
 //! Source: the `MetaIO` documentation of ITK.

@@ -15,8 +15,8 @@ pub struct Axis {
     pub origin: Option<f64>,
     /// A word of UDUNITS, such as `micrometer`, as the metadata spell it.
     pub unit: Option<String>,
-    /// The facts about each channel, in the order of the elements. Empty if no channel is described, or if this is not an
-    /// axis of channels.
+    /// The facts about each channel, in the order of the elements. Empty if no channel is described, or if this is not
+    /// an axis of channels.
     pub channels: Vec<Channel>,
 }
 

@@ -7,6 +7,6 @@ pub enum CrsKind {
     Geographic,
     /// Lengths on a map.
     Projected,
-    /// Anything else: heights besides, positions in space, positions in a building.
+    /// Anything else: places with heights, positions in space, positions in a building.
     Other,
 }

@@ -1,4 +1,4 @@
-//! Where a store may say how an array lies on the earth, the most specific place first.
+//! The places where a store may say how an array lies on the earth, the most specific place first.
 //!
 //! ```text
 //!                    CRS                                      transform

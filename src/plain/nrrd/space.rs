@@ -1,5 +1,5 @@
-//! The positions of the axes: as columns of one matrix if all axes are in space (or of channels) and all of those in space have a
-//! spacing, else axis by axis. An axis has either and never both.
+//! The positions of the axes: as columns of one matrix if all axes are in space (or of channels) and all of those in
+//! space have a spacing, else axis by axis. No axis has both.
 
 use std::fmt::Write;
 

@@ -73,8 +73,8 @@ impl Field {
         Field::of(tag, FieldType::Ascii, FieldValues::Same(bytes.collect()))
     }
 
-    /// The entry, if its values have room in it. All of at most 8 bytes are in its value, even where the
-    /// entry of a classic TIFF has room for 4.
+    /// The entry, if its values have room in it, which are 8 bytes at most, even though an entry of a
+    /// classic TIFF has room for only 4.
     pub(in crate::plain) fn entry(&self) -> Option<IfdEntry> {
         let FieldValues::Same(bytes) = &self.values else {
             return None;

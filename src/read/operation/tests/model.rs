@@ -188,7 +188,7 @@ impl Model {
 
     fn chunk_counts(&self) -> Vec<u64> {
         if self.lists.is_none() {
-            // Not counted one by one, because this is asked for each element.
+            // The chunks are not counted one by one, because their number is needed for each element.
             let axes = self.shape.iter().zip(&self.chunk);
             return axes.map(|(shape, chunk)| shape.div_ceil(*chunk)).collect();
         }
