@@ -30,7 +30,7 @@ const IDLE: Duration = Duration::from_secs(10);
 /// documents.
 const STACK_BYTES: usize = 1 << 20;
 
-/// Most prefetches that may be queued. Further ones are dropped, because prefetches are
+/// The most prefetches that may be queued. Further ones are dropped, because prefetches are
 /// speculative.
 const MOST_PREFETCHES: usize = 1024;
 
@@ -87,8 +87,9 @@ struct PoolState {
     reads: Queue,
     prefetches: Queue,
     threads: usize,
-    /// One for each thread that waits for a job. It is notified when the thread is called, or when the pool is finished. The
-    /// last one is called first: its memory is still in the caches of a core, and those that are not needed end.
+    /// One for each thread that waits for a job. It is notified when the thread is called, or when the pool is
+    /// finished. The last one is called first: its memory is still in the caches of a core, and those that are not
+    /// needed end.
     idle: Vec<Arc<Condvar>>,
     /// The number of threads that were started or called and have not looked for a job yet.
     arriving: usize,
@@ -200,8 +201,8 @@ impl fmt::Debug for Threads {
 }
 
 impl Pool {
-    /// Calls or starts one more thread where a job may begin, unless enough of them are arriving. `false` when there is no
-    /// thread at all.
+    /// Calls or starts one more thread where a job may begin, unless enough of them are arriving. `false` when there
+    /// is no thread at all.
     fn employ(self: &Arc<Self>, mut state: MutexGuard<'_, PoolState>) -> bool {
         let startable = state.startable(self.limits);
         if startable <= state.arriving {

@@ -10,8 +10,8 @@
 //!   closed is *staged*: its encoded bytes go to a journal, a file in the store that survives the end of the daemon. A
 //!   lookup of the chunk by its name finds it there.
 //! * A shard is *packed* when all its inner chunks inside the array are staged, a second after the last change, ten
-//!   seconds after the first, when a chunk of it is synced, when the mount ends, before the shard is read as one object,
-//!   and before its chunks are listed.
+//!   seconds after the first, when a chunk of it is synced, when the mount ends, before the shard is read as one
+//!   object, and before its chunks are listed.
 //! * Each part of a journal records the content that it replaces. If another program has written the shard since, inner
 //!   chunks that it has not changed are replaced by the staged ones. Inner chunks that it has changed stay as they are,
 //!   and the staged ones are dropped, with an error in the log.
@@ -19,8 +19,8 @@
 //! * `ChunkObject` is an inner chunk or an object of the store. It has the same methods for both, so that its callers
 //!   need not know which of the two it is.
 //! * `View::recover` completes the work of an earlier daemon, in two steps. First, this module packs the journals. Then
-//!   `view` updates the consolidated metadata for which that daemon has left notes. This module could not do that, because
-//!   the copies in it are made of shown documents.
+//!   `view` updates the consolidated metadata for which that daemon has left notes. This module could not do that,
+//!   because the copies in consolidated metadata are made of shown documents.
 //! * A shard that was packed has new bytes, but its untouched inner chunks have not changed. `PackedShards` remembers
 //!   their versions and times, so that the kernel keeps their pages.
 
@@ -60,10 +60,10 @@ use crate::hierarchy::Hierarchy;
 use crate::load::{Cache, Loader};
 use crate::store::{Commit, DirWriter, Key, Prefix, StoredFile};
 
-/// A shard is packed this long after its last change …
+/// The time from the last change of a shard to its pack.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// … and at the latest this long after its first change.
+/// The longest time from the first change of a shard to its pack.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The sync of a chunk waits this long for drafts of other chunks of its shard, so that one pack is enough for all of

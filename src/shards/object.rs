@@ -88,7 +88,7 @@ impl ChunkObject {
                     object: None,
                 })
             }
-            // The encoded bytes may hold memory, for which the caller must not wait while it holds a lock.
+            // The encoded bytes are not returned: they may hold memory, for which a caller with a lock must not wait.
             ChunkObject::Inner(inner) => inner.find()?.map(|found| FoundChunk {
                 meta: found.meta,
                 len: found.encoded.len(),
@@ -97,7 +97,7 @@ impl ChunkObject {
         })
     }
 
-    /// The current attributes; `None` if it does not exist.
+    /// The current attributes of the chunk; `None` if it does not exist.
     ///
     /// # Errors
     /// Those of [`ChunkObject::find`].
@@ -108,8 +108,8 @@ impl ChunkObject {
         }
     }
 
-    /// Opens the object from which the chunk can be decoded, and the file that has the chunk. An object that was written
-    /// a moment ago may be written again without a new version.
+    /// Opens the object from which the chunk can be decoded, and the file that has the chunk. An object that was
+    /// written a moment ago may be written again without a new version.
     ///
     /// # Errors
     /// Those of [`ChunkObject::find`].
@@ -143,7 +143,7 @@ impl ChunkObject {
     /// The bytes of the version that was opened as `stored`. They are not read yet.
     ///
     /// # Errors
-    /// [`StoreError::Changed`] when another program has changed them; as [`ChunkObject::find`].
+    /// [`StoreError::Changed`] when another program has changed them; those of [`ChunkObject::find`].
     pub(crate) fn read(&self, stored: &StoredFile) -> Result<Slice, Error> {
         match self {
             ChunkObject::Whole { staging, key, .. } => {

@@ -15,9 +15,9 @@ use crate::store::{
 const WHOLE: u64 = 0;
 
 impl Staging {
-    /// Writes to a journal the change that the object at `key` was to get: `bytes`, or its removal, replacing `stored`.
-    /// Returns `false` if the object is not a chunk of an array without shards. `check` fails if the bytes do not belong to
-    /// the array that is there now.
+    /// Writes to a journal the change that the object at `key` was to get: `bytes`, or its removal, replacing
+    /// `stored`. Returns `false` if the object is not a chunk of an array without shards. `check` fails if the bytes
+    /// do not belong to the array that is there now.
     ///
     /// # Errors
     /// Those of `check`; [`Error`] when the journal cannot be written.

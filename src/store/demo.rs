@@ -119,8 +119,8 @@ fn insert_temperature(store: &MemoryStore) {
     }
 }
 
-/// Chunks one after the other, then the index: offset and length of each, and a checksum.
-/// `None` when the shard holds no chunk.
+/// The shard: its chunks one after the other, then the index with the offset and length of each, and a
+/// checksum. `None` when the shard holds no chunk.
 fn encode_shard(shard: [u16; 3]) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut index = Vec::new();
@@ -144,7 +144,7 @@ fn encode_shard(shard: [u16; 3]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// `bytes`, `zstd`, `crc32c`; `None` when the chunk holds nothing but the fill value.
+/// The chunk, encoded by `bytes`, `zstd` and `crc32c`; `None` when it holds nothing but the fill value.
 fn encode_chunk(chunk: [u16; 3]) -> Option<Vec<u8>> {
     let values: Vec<f32> = indices(CHUNK_SHAPE)
         .map(|element| temperature(global(chunk, CHUNK_SHAPE, element)))
@@ -164,7 +164,7 @@ fn compress(decoded: &[u8]) -> Vec<u8> {
     encoded
 }
 
-/// Kelvin, warm in the middle of the day and of the grid; NaN where nothing was observed.
+/// The temperature in kelvin, which is high at noon and in the south; NaN where nothing was observed.
 fn temperature([t, y, x]: [u16; 3]) -> f32 {
     let never = t >= 4 && y >= 24 && x >= 48;
     let sometimes = t % 4 >= 2 && y >= 36 && x < 24;
@@ -172,9 +172,9 @@ fn temperature([t, y, x]: [u16; 3]) -> f32 {
         return f32::NAN;
     }
     let day = arch(f32::from(t % 4) / 4.0);
-    let north = f32::from(y) / 48.0;
+    let south = f32::from(y) / 48.0;
     let wave = arch(f32::from((x + 4 * t) % 32) / 32.0);
-    let kelvin = 250.0 + 45.0 * north + 6.0 * day + 8.0 * wave * (1.0 - north);
+    let kelvin = 250.0 + 45.0 * south + 6.0 * day + 8.0 * wave * (1.0 - south);
     (kelvin * 8.0).round() / 8.0
 }
 

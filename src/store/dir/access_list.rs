@@ -122,8 +122,8 @@ impl AccessList {
         entries.for_each(|entry| entry.bits &= bits);
     }
 
-    /// The list of a new file with this mode in a directory with this default list. The mode limits the bits of the owner,
-    /// the mask and others, and no umask applies.
+    /// The list of a new file with this mode in a directory with this default list. The mode limits the bits of the
+    /// owner, the mask and others, and no umask applies.
     pub(super) fn of_new(mut self, mode: u32) -> AccessList {
         let group = self.bits(MASK).map_or(OWNING_GROUP, |_| MASK);
         for (tag, shift) in [(OWNER, 6), (group, 3), (OTHERS, 0)] {
@@ -138,8 +138,8 @@ impl AccessList {
         self
     }
 
-    /// Whether the list `other` grants no user more than this one. Users whom only one of the lists names may have
-    /// more.
+    /// Whether the list `other` grants no user more than this one, as far as this can be told: users whom only one of
+    /// the lists names may have more.
     pub(super) fn grants_all_of(&self, other: &AccessList) -> bool {
         let is_masked = |tag| [NAMED_USER, OWNING_GROUP, NAMED_GROUP].contains(&tag);
         let granted = |list: &AccessList| {

@@ -79,7 +79,7 @@ pub(super) fn origin(stat: &FileStat) -> Option<u64> {
     made.or(stat.generation.map(u64::from))
 }
 
-/// A number that has few bits in common with those of numbers soon after it, and with small numbers.
+/// A number that has few bits in common with small numbers, and with the results for the next numbers.
 fn spread(number: u64) -> u64 {
     // It is odd, so that products of different numbers differ.
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;

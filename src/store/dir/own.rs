@@ -1,18 +1,19 @@
 //! The versions of objects that this process has made.
 //!
-//! If another program has just written an object, a reader waits until the version is older than a tick of the clock. A
-//! younger version could still change unseen: its writer may go on, and a file that replaces it within the same tick may
-//! have the same inode number and time. A file of a commit needs no such wait. It has all of its bytes before it gets its
-//! name, and a time that no other file has, because the commit adds some nanoseconds to the time of the tick. Another
-//! program could change these bytes unseen only if it opened the new object within the same tick and wrote to it in
-//! place, without another length. Since Linux 6.13 this cannot happen, because a file whose times were read gets finer
-//! times with the next write.
+//! If another program has just written an object, a reader waits until the version is older than a tick of the clock.
+//! A younger version could still change unseen: its writer may go on, and a file that replaces it within the same tick
+//! may have the same inode number and time. A file of a commit needs no such wait. It has all of its bytes before it
+//! gets its name, and a time that no other file has, because the commit adds some nanoseconds to the time of the tick.
+//! Another program could change these bytes unseen only if it opened the new object within the same tick and wrote to
+//! it in place, without another length. Since Linux 6.13 this cannot happen, because a file whose times were read gets
+//! finer times with the next write.
 //!
 //! If file times have only whole seconds, a commit cannot get such a time. Two commits of one second may then have the
 //! same size, time and inode number, because the file system gives a free inode number to the next file. Two commits
-//! whose writers have set their times may be equal in the same way, if the file system gives neither the time at which a
-//! file was made nor its generation. In these cases, each commit has a number ([`OwnVersions::number`]). It is a part of
-//! the version of every file with this inode number, and two files that exist at the same time have different ones.
+//! whose writers have set their times may be equal in the same way, if the file system gives neither the time at which
+//! a file was made nor its generation. In these cases, each commit has a number ([`OwnVersions::number`]). It is a
+//! part of the version of every file with the attributes of the commit. Among these is the inode number, in which two
+//! files that exist at the same time differ.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;

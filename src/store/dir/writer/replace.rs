@@ -10,12 +10,12 @@ use super::names::{NameIn, link, rename};
 use super::temporary::TemporaryName;
 use super::{DirWriter, FileStat, Key, Replaces, StoreError, failed, fstat, statat};
 
-/// The most exchanges of names that other programs change meanwhile.
+/// The most exchanges of names that put an object back, while other programs change these names.
 const ATTEMPTS: usize = 8;
 
 /// The outcome for a draft that was to replace an object.
 pub(super) enum Replaced {
-    /// The draft is the object. The replaced object has its temporary name, or none.
+    /// The draft is the object. The replaced object has the temporary name of the draft, or none.
     Done,
     /// The key has no object.
     Gone,

@@ -41,10 +41,10 @@ pub(super) struct Records {
     inline: Bytes,
 }
 
-/// A row, of which columns are missing.
+/// A row, of which some columns are not read yet.
 #[derive(Debug, Clone, Copy, Default)]
 struct PartialRow {
-    /// The number of an address, and 1.
+    /// The number of an address plus 1; 0 without an address.
     address: u32,
     offset: i64,
     size: i64,
@@ -184,7 +184,7 @@ impl Reading {
         Ok(())
     }
 
-    /// The number of an address, and 1.
+    /// The number of an address plus 1.
     fn number(&mut self, address: &str) -> u32 {
         if let Some(number) = self.numbers.get(address) {
             return *number;

@@ -85,7 +85,7 @@ impl HeldDirectory {
         Ok(Arc::clone(held.insert(JournalDirectory::new(make()?))))
     }
 
-    /// The directory that was opened as `fd`, if none is held yet.
+    /// The directory, which becomes the one that was opened as `fd` if none is held yet.
     fn get_or_hold(&self, fd: OwnedFd) -> Arc<JournalDirectory> {
         let mut held = self.0.lock();
         Arc::clone(held.get_or_insert(JournalDirectory::new(fd)))
