@@ -63,7 +63,7 @@ impl Tree {
 }
 
 impl View {
-    /// The written files of the view that shows `vnode`. What is made of a container of N5 is only read.
+    /// The written files of the view that shows `vnode`. A container of N5 that is shown as Zarr is only read.
     pub(super) fn writing(&self, vnode: &Vnode) -> Result<&Arc<Writing>, Error> {
         if !self.is_writable() || self.tree.shows_n5(vnode)? {
             return Err(refused(vnode, Refusal::ReadOnly));

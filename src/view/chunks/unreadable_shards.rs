@@ -1,4 +1,4 @@
-//! Shards in listings whose index cannot be read.
+//! Listings of shards whose index cannot be read.
 //!
 //! Such a shard may hold a chunk in each of its slots. So a listing names all slots, and the lookup
 //! of one gives the error: no chunk passes for absent. But one damaged byte can turn the index into
@@ -22,7 +22,8 @@ pub(in crate::view) const MOST_UNKNOWN: u64 = 1_000_000;
 /// The stored shard that holds the shown chunk `indices`, with a verified index; `None` if it is
 /// not stored.
 ///
-/// # Errors [`Error`] when the index is invalid, or cannot be read.
+/// # Errors
+/// [`Error`] when the index is invalid, or cannot be read.
 pub(in crate::view) fn sound_shard(
     loader: &Arc<Loader>,
     array: &Arc<ShownArray>,
@@ -32,7 +33,7 @@ pub(in crate::view) fn sound_shard(
         return Ok(None);
     };
     let mut locator = loader.locator(&array.chunked, &object, indices)?;
-    // Logged at a low level: the lookup of a slot reports the error.
+    // The error is logged at a low level, because the lookup of a slot reports it.
     locator
         .verify()
         .inspect_err(|error| log::debug!("{error}"))?;
@@ -42,7 +43,8 @@ pub(in crate::view) fn sound_shard(
 /// Whether a stored shard below the stored directory of `first` has a valid index. The search ends
 /// at the first valid one.
 ///
-/// # Errors The error of the last invalid index, if no shard has a valid one.
+/// # Errors
+/// The error of the last invalid index, if no shard has a valid one.
 pub(in crate::view) fn has_sound_shard(
     view: &View,
     array: &Arc<ShownArray>,

@@ -146,8 +146,8 @@ impl Segment for StoredChunks {
                 return Ok(None);
             };
             while let Some(indices) = current.places.next() {
-                // Also checked at the first slot of each shard, because there may be many small
-                // shards.
+                // The deadline is also checked at the first slot of each shard, because there may be
+                // many small shards.
                 if current.places.passed() % SLOTS_PER_LOOK == 1 {
                     let deadline = *deadline.get_or_insert_with(|| view.tree.loader.deadline());
                     deadline.check(|| format!("{}: listing", self.array.node.prefix))?;
@@ -215,8 +215,8 @@ impl StoredChunk {
         Ok(Some((name, vnode, attributes)))
     }
 
-    /// Whether the box is listed. A small box of directories is listed if any object is stored below it. A large box is
-    /// listed only if a shard below it has a valid index.
+    /// Whether the box is listed, as every small one is. A large box of directories is listed only if a shard below it
+    /// has a valid index.
     ///
     /// # Errors
     /// The error of a shard index that would make the listing too long.

@@ -1,6 +1,6 @@
 //! Names that come, go and change, in a mount that is written to.
 //!
-//! A name is known in four places, which a change of names brings in step, in this order:
+//! A name is known in four places, which a change of names updates in this order:
 //!
 //! 1. the store has objects by their keys;
 //! 2. open files have the keys under which they are saved (`files::names`);

@@ -50,8 +50,8 @@ impl Tree {
         Recency::scope(Recency::since().max(Some(array.shown_since)), work)
     }
 
-    /// Calls `work`, for which answers of a local store count only if they were requested from now on. Requests to other
-    /// stores take too long to be sent for each document.
+    /// Calls `work`, for which answers of a local store count only if they were requested from now on. Requests to
+    /// other stores take too long to be sent for each document.
     pub(in crate::view) fn looking_now<T>(&self, work: impl FnOnce() -> T) -> T {
         if !self.loader.is_local() {
             return work();

@@ -65,7 +65,7 @@ pub(in crate::view) enum ReadBuffer {
 }
 
 impl ReadBuffer {
-    /// The first `len` bytes. A short buffer stays with this thread.
+    /// Gives the first `len` bytes to `reply`. A short buffer stays with this thread.
     pub(in crate::view) fn give(
         mut self,
         len: usize,

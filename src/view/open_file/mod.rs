@@ -1,8 +1,8 @@
 //! Open files: the bytes of one version of a vnode.
 //!
 //! An open handle pins an object of the store and no memory of the cache, so that idle handles do not keep other
-//! readers from using the cache. The module `opening` opens each vnode, this one reads from what was opened, `buffer` has
-//! the memory of one read, and `written` has the files of a writable mount.
+//! readers from using the cache. The module `opening` opens each vnode, this one reads from what was opened, `buffer`
+//! has the memory of one read, and `written` has the files of a writable mount.
 
 pub(in crate::view) mod buffer;
 mod opening;
@@ -138,8 +138,8 @@ impl OpenFile {
         }
     }
 
-    /// Calls `reply` with exactly `len` bytes at `offset`, which the file has, or with an error. The call comes from this thread
-    /// if the bytes are in memory, and otherwise from another thread.
+    /// Calls `reply` with exactly `len` bytes at `offset`, which the file has, or with an error. The call comes from
+    /// this thread if the bytes are in memory, and otherwise from another thread.
     pub fn read_exactly(
         self: &Arc<Self>,
         offset: u64,
