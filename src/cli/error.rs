@@ -19,7 +19,7 @@ pub(crate) enum CliError {
     /// The task was understood, and could not be done.
     #[error("{0}")]
     Failed(String),
-    /// Like `Failed`, because the store as a whole is damaged.
+    /// The task could not be done, because the store as a whole is damaged.
     #[error("{0}")]
     Damaged(String),
     /// The store, or something in it, could not be examined.

@@ -131,7 +131,7 @@ fn check_selection(
     }
 }
 
-/// The view of a mount with this configuration. Warns of chunks that the view does not show.
+/// The view of a mount with this configuration. A warning tells of chunks in journals, which the view does not show.
 pub(super) fn view_of(config: &ShownConfig) -> Result<Arc<View>, CliError> {
     start_log_at_terminal(&config.log, Arc::default())?;
     let forms = nested_forms(&config.view.views, false);

@@ -73,7 +73,7 @@ fn report(
             read_as: config.read_as,
             arrays,
             freshness: Freshness::Immutable,
-            // A mount with this budget would read the strings of the files of groups within it.
+            // The strings for the files of groups are read within the budget that a mount would have.
             cache_budget_bytes: budget_beside(&**store, config.cache_budget_bytes),
             max_chunk_bytes: config.max_chunk_bytes,
             timeout: config.timeout,
@@ -145,7 +145,7 @@ struct InfoReport<'c> {
     describer: Describer<'c>,
     progress: ProgressBar,
     form: Form,
-    /// Members of the next node, which are about all of the store.
+    /// The facts about the store as a whole, until they are members of the first node that is written.
     of_store: Vec<(&'static str, String)>,
 }
 

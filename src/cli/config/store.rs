@@ -106,7 +106,7 @@ impl StoreArgument {
         (is_path && !Location::is_name(name)).then(|| Path::new(name))
     }
 
-    /// As typed, or the absolute path.
+    /// The name as typed, or the absolute path.
     pub fn as_os_str(&self) -> &OsStr {
         match self {
             StoreArgument::Path(path) => path.as_os_str(),
@@ -114,7 +114,7 @@ impl StoreArgument {
         }
     }
 
-    /// Whether this is a URL of a web server, not all of which can list names.
+    /// Whether this is a URL of a web server. Some web servers cannot list names.
     pub(in crate::cli) fn is_web(&self) -> bool {
         let name = self.as_os_str().as_bytes();
         self.path().is_none() && (name.starts_with(b"http://") || name.starts_with(b"https://"))

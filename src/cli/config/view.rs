@@ -123,7 +123,7 @@ pub(super) fn array_options(
     })
 }
 
-/// The name of files that are made of the root: that of the store, without `.zarr`.
+/// The name of files that are made of the root: that of the store, without `.zip`, `.ozx` and `.zarr`.
 pub(super) fn root_name(store: &StoreArgument) -> String {
     let name = store.as_os_str().to_string_lossy();
     let name = name.trim_end_matches('/').rsplit('/').next();
