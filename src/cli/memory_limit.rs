@@ -39,8 +39,8 @@ fn total_memory(meminfo: &str) -> Option<u64> {
 /// The files that may hold a limit, for the lines of `/proc/self/cgroup`:
 /// `0::/user.slice/a.scope` (version 2), `9:cpuset,memory:/docker/1f` (version 1).
 ///
-/// A container often sees its own group as the root of the mounted tree under a path that does not
-/// exist there; the walk up to the root finds its limit all the same.
+/// In a container, the root of the mounted tree often is the container's own group, and the path in
+/// `/proc/self/cgroup` does not exist below it; the walk up to the root finds the limit all the same.
 fn limit_files(groups: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for line in groups.lines() {

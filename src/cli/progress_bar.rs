@@ -31,7 +31,7 @@ pub(super) struct Work {
 /// Shows how far some work is, until it is dropped.
 pub(super) struct ProgressBar {
     bar: indicatif::ProgressBar,
-    /// Ends the thread that shows the progress when it is dropped.
+    /// The thread that shows the progress ends when this is dropped.
     _running: Sender<()>,
 }
 

@@ -35,8 +35,8 @@ pub(super) fn open(
     opened.map_err(|error| CliError::of_store(&error))
 }
 
-/// Which files in a directory of stores (zip files, sets of references) are shown as directories. Nothing can be written
-/// into such a directory. So a store that is written to has none, and in the keys view files stay files.
+/// The files in a directory of stores (zip files, sets of references) that are shown as directories. Nothing can be
+/// written into such a directory, so a store that is written to has none. With the keys view alone, files stay files.
 pub(super) fn nested_forms(views: &[ViewKind], is_written: bool) -> Option<NestedForms> {
     if is_written {
         None
@@ -151,7 +151,7 @@ pub(super) fn useless_options(view: &View, store: &StoreArgument) -> Vec<String>
         .collect()
 }
 
-/// The lines for `--unlimited` and `--files h5ad`. They are looked for until `deadline`.
+/// The lines for `--unlimited` and `--files h5ad`. The search in STORE ends at `deadline`.
 pub(super) fn useless_formats(
     view: &View,
     store: &StoreArgument,

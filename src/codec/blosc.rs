@@ -15,8 +15,8 @@
 //! .. blocks: one or `typesize` splits, each a length and so many bytes
 //! ```
 //!
-//! C-Blosc itself encodes buffers, but decodes nothing but splits of `blosclz`; the module `blosclz`
-//! says why.
+//! C-Blosc itself encodes buffers, but it decodes only splits of `blosclz`; the module `blosclz` says
+//! why.
 
 mod blocks;
 mod blosclz;

@@ -48,7 +48,7 @@ pub enum BytesToBytes {
     Blosc(Setting<BloscSettings>),
     /// The decoded length and an LZ4 block.
     Lz4 {
-        /// How much faster than well; less than 1 is 1.
+        /// The parameter of LZ4: larger is faster, and compresses less; values below 1 mean 1.
         acceleration: Setting<i32>,
     },
     /// Streams of bzip2.
@@ -362,7 +362,7 @@ fn states_bytes(codecs: &[BytesToBytes], length: u64) -> u64 {
     states.fold(0, u64::saturating_add)
 }
 
-/// Codecs for tests, with the parameters that numcodecs takes by itself.
+/// Codecs for tests, with the default parameters of numcodecs.
 #[cfg(test)]
 impl BytesToBytes {
     pub(crate) const GZIP: BytesToBytes = BytesToBytes::Gzip { level: Ok(1) };

@@ -13,7 +13,7 @@ use crate::escape::{Span, Style};
 const MOST_TYPE: usize = 60;
 const MOST_SHAPE: usize = 200;
 
-/// The most attributes that the node at which a tree starts has, each in a line.
+/// The most attributes that are shown of the node at which a tree starts, each in a line.
 const MOST_ATTRIBUTES: usize = 12;
 
 /// The attributes that a row shows, besides `standard_name` in the place of a `long_name`.

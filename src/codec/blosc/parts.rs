@@ -3,7 +3,7 @@
 //! A block behind a header of its own is a buffer, which is checked and decoded as any other:
 //!
 //! ```text
-//! 0 as that of the whole | 4 nbytes: of the block | 8 blocksize: the same | 12 cbytes: 20 + n
+//! 0 as in the whole buffer | 4 nbytes: of the block | 8 blocksize: as nbytes | 12 cbytes: 20 + n
 //! 16 bstarts: 20
 //! 20 the n bytes of the block
 //! ```
@@ -27,12 +27,12 @@ pub(crate) struct BloscBlocks {
     sorted: Vec<u64>,
 }
 
-/// Where one block is.
+/// The place of one block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BloscBlock {
     /// Its first byte in the buffer.
     pub(crate) offset: u64,
-    /// Its length in the buffer; unused bytes may follow it within that.
+    /// Its length in the buffer, of which the last bytes may be unused.
     pub(crate) len: u64,
     /// Its decoded length.
     pub(crate) decoded_len: u64,
@@ -56,7 +56,7 @@ impl BloscLayout {
         decodes.then_some(header)
     }
 
-    /// Where the decoded bytes begin, if the buffer holds them uncompressed.
+    /// The offset of the decoded bytes, if the buffer holds them uncompressed.
     pub(crate) fn copied_at(&self) -> Option<u64> {
         let is_copied = self.flags & FLAG_MEMCPY != 0 && self.nbytes + HEADER_LEN == self.cbytes;
         is_copied.then_some(HEADER_LEN as u64)
@@ -122,7 +122,7 @@ impl BloscLayout {
 }
 
 impl BloscBlocks {
-    /// Where block `number` is; `None` when no encoder puts one there.
+    /// The place of block `number`; `None` when no encoder puts one there.
     pub(crate) fn block(&self, number: u64) -> Option<BloscBlock> {
         let header = &self.header;
         let number = usize::try_from(number).ok()?;
