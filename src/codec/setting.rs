@@ -1,7 +1,6 @@
 //! Parameters that only encoders need.
 //!
-//! A document is decoded without them, so a missing or wrong one is no error before a chunk is
-//! encoded.
+//! Chunks are decoded without them, so a missing or wrong one is no error before a chunk is encoded.
 
 use crate::error::FormatError;
 
@@ -11,7 +10,7 @@ pub type Setting<T> = Result<T, &'static str>;
 /// The value of a parameter of `codec`.
 ///
 /// # Errors
-/// The document does not have it.
+/// The document does not have it, or it is wrong there.
 pub(super) fn known<'s, T>(
     codec: &'static str,
     setting: &'s Setting<T>,

@@ -27,7 +27,7 @@ pub(super) fn undo(element_size: usize, encoded: &[u8], out: &mut [u8]) -> Decod
     Decoded::Whole(length)
 }
 
-/// Encodes `bytes`, which are of the same length. Elements of no more than one byte stay as they are.
+/// Encodes `bytes` to as many bytes. Elements of no more than one byte stay as they are.
 ///
 /// # Errors
 /// No memory.
@@ -37,7 +37,7 @@ pub(super) fn encode(element_size: usize, bytes: &[u8]) -> Result<Vec<u8>, Forma
     Ok(out)
 }
 
-/// Puts the bytes of whole elements of `size` into planes. Both buffers have one length.
+/// Puts the bytes of whole elements of `size` into planes. Both buffers have the same length.
 fn shuffle_bytes(size: usize, bytes: &[u8], out: &mut [u8]) {
     /// The number of bytes of elements that are taken apart at a time, so that they stay in the
     /// processor's first-level cache.

@@ -28,17 +28,17 @@ pub(crate) enum Element {
     Time(TimeFormat),
     /// Bytes, padded with NUL.
     Bytes {
-        /// Bytes with padding.
+        /// The number of bytes with the padding.
         len: u64,
     },
     /// UTF-32 code units, padded with NUL.
     Text {
-        /// Code units with padding.
+        /// The number of code units with the padding.
         units: u64,
     },
     /// Opaque bytes.
     Raw {
-        /// Bytes.
+        /// The number of bytes.
         len: u64,
     },
     /// Fields, one after the other without a gap. They are in an `Arc` because there may be very

@@ -7,7 +7,7 @@ use crate::dtype::DataType;
 /// How parts of a chunk are decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Parts {
-    /// Where the bytes of the array are.
+    /// The place of the bytes of the array.
     pub(crate) place: PartsPlace,
     /// The bytes of a number whose order is reversed; 1 when none is.
     pub(crate) swap_unit: usize,
@@ -15,12 +15,12 @@ pub(crate) struct Parts {
     pub(crate) order: Option<Vec<usize>>,
 }
 
-/// Where the bytes of the encoded array are within those of the encoded chunk.
+/// The place of the encoded array within the encoded chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PartsPlace {
-    /// They are the encoded chunk.
+    /// It is the whole encoded chunk.
     Same,
-    /// In blocks of a blosc buffer.
+    /// It is in the blocks of a blosc buffer.
     Blosc,
 }
 

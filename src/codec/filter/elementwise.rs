@@ -126,7 +126,7 @@ impl Elementwise {
                 let scaled = round(value.as_f64() * scale)?.round_ties_even();
                 encoded.cast(Value::Float(round(scaled / scale)?))
             }
-            // The bits of this one are rounded, not its value.
+            // `bit_round` rounds the bits of numbers, not their values.
             Elementwise::BitRound { .. } => Some(value),
             Elementwise::AsType => encoded.cast(value),
             Elementwise::ScaleOffset { offset, scale } => {
@@ -194,7 +194,7 @@ fn fixed_scale_offset(value: Value, offset: Value, scale: Value, decoded: Number
     })
 }
 
-/// The power of two whose inverse numbers of `digits` decimal digits are rounded to multiples of.
+/// A power of two. To keep `digits` decimal digits, numbers are rounded to multiples of its inverse.
 fn quantum(digits: i32) -> f64 {
     let exponent = 10_f64.powf(f64::from(-digits)).log10();
     let exponent = exponent.abs().ceil().copysign(exponent);
