@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
-/// How to mount. Always without set-uid files and devices, and with permission
-/// checks by the kernel.
+/// How to mount. In each mount, set-uid bits and devices have no effect, and the kernel checks
+/// permissions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionOptions {
     /// The source that the mount table shows.
@@ -42,7 +42,7 @@ pub enum Execution {
     Denied,
 }
 
-/// Why there is no mount.
+/// The reason why there is no mount.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     /// The kernel has no FUSE.

@@ -175,7 +175,7 @@ fn a_scan_in_a_circle_finds_its_beginning_again() {
             cache.evict_first(&key(rank));
         }
     }
-    // Seven blocks stay, and one makes room. The least recently used order would never hit.
+    // Seven blocks stay, and one makes room. If the least recently used block left first, none would be hit.
     assert!(loads <= 16 + 9 * 9, "{loads}");
     assert_eq!(cache.budget().used_and_peak().0, 8 * each);
 }
