@@ -14,7 +14,7 @@ use crate::sync::{Mutex, PoisonError};
 /// Chunks that are remembered. Reads that are spread over more chunks rarely return to one of them.
 const MOST: usize = 4096;
 
-/// Decoded bytes that were not kept, by chunk, for the chunks that were read last.
+/// The costs of parts that were decoded and not kept, in bytes, for the chunks that were read last.
 pub(super) struct PartialDecodeLedger {
     bytes: Mutex<LruCache<BlockKey, u64>>,
 }

@@ -24,7 +24,7 @@ const MOST_KEPT_OPEN: usize = 64;
 /// descriptor.
 const MOST_KEPT_FAR: usize = 4096;
 
-/// The fraction of all descriptors of the process that may be kept, where the process may have few.
+/// The number of all descriptors of the process, divided by this, is the most that may be kept.
 const KEPT_PART: u64 = 4;
 
 /// Opens stored objects and keeps some of them open.

@@ -1,7 +1,7 @@
 //! The text of a JSON document, the spans of its members, and edits of it.
 //!
-//! Before `serde_json` parses the text, Python's bare `NaN`, `Infinity` and `-Infinity` are
-//! replaced by strings of the same length, halves of pairs of surrogates by an escape, and a byte order
+//! Before `serde_json` parses the text, it is masked: Python's bare `NaN`, `Infinity` and `-Infinity` are
+//! replaced by strings of the same length, escapes of unpaired surrogates by another escape, and a byte order
 //! mark by spaces. Spans of the masked text are therefore spans of the original, from which edits copy.
 //!
 //! Objects and lists are opened one level at a time, so that deep nesting cannot overflow the
@@ -99,7 +99,7 @@ pub(crate) struct MemberSpan<'d> {
     pub(crate) span: Range<usize>,
 }
 
-/// `text` with bare non-finite numbers and a byte order mark replaced; borrowed when it has none.
+/// The masked `text`; borrowed when it needs no mask.
 fn mask(text: &[u8]) -> Result<Cow<'_, str>, FormatError> {
     let text = str::from_utf8(text).map_err(|error| {
         let place = format!("byte {}", error.valid_up_to());
@@ -129,7 +129,7 @@ fn mask(text: &[u8]) -> Result<Cow<'_, str>, FormatError> {
 pub(super) const MARK: char = '\u{feff}';
 
 /// Calls `each` with the position, and the text of the same length that replaces it, of each bare number that is not
-/// finite and of each half of a pair of surrogates.
+/// finite and of each escape of an unpaired surrogate.
 fn for_each_masked(text: &str, mut each: impl FnMut(usize, &'static str)) {
     let mut bytes = text.as_bytes();
     let mut in_string = false;
@@ -297,8 +297,8 @@ pub(crate) fn check_members(root: &Members<'_>, known: &[&str]) -> Result<(), Fo
     Ok(())
 }
 
-/// Whether the text of attributes says nothing. It is empty; or it is `null`, of which zarr-python 3, and so xarray,
-/// makes no attributes; or it is an empty list, which R has in place of an empty object.
+/// Whether the text of attributes says nothing: it is empty; or it is `null`, which zarr-python 3, and so xarray, reads
+/// as no attributes; or it is an empty list, which R has in place of an empty object.
 pub fn say_nothing(text: &[u8]) -> bool {
     let text = text.trim_ascii();
     let inside = text
@@ -341,11 +341,11 @@ pub fn check_outlined(text: &[u8]) -> Result<(), FormatError> {
     check_attributes(&JsonDocument::parse(text)?.root()?)
 }
 
-/// The longest value that is shown in full, in characters.
+/// The longest JSON that is shown in full, in characters.
 const LONGEST_SPELLED: usize = 4096;
 
 /// A value as one line, for messages: the characters of a string, or the JSON without white space.
-/// A long value, such as a record of very many fields, is cut.
+/// Long JSON, such as a record of very many fields, is cut.
 pub(crate) fn spelled(value: &RawValue) -> String {
     if let Ok(Json::String(text)) = Json::of(value) {
         return text;

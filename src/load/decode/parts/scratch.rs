@@ -39,7 +39,7 @@ impl Scratch {
     }
 }
 
-/// The first `len` bytes of `buffer`, which grows where it is shorter. The bytes are unspecified.
+/// The first `len` bytes of `buffer`, which grows where it is shorter. Bytes that it has already stay as they are.
 pub(super) fn room(buffer: &mut Vec<u8>, len: usize) -> &mut [u8] {
     if buffer.len() < len {
         buffer.resize(len, 0);
