@@ -101,7 +101,7 @@ pub fn parse_group(text: &[u8]) -> Result<(), FormatError> {
     check_format(&JsonDocument::parse(text)?.root()?, 2)
 }
 
-/// Whether `text`, a `.zgroup` document or a copy of one, says its version as all readers take it.
+/// Whether all readers accept `text`, a `.zgroup` document or a copy of one, and the spelling of its version.
 pub fn is_canonical_group(text: &[u8]) -> bool {
     let is_canonical = || {
         let document = JsonDocument::parse(text)?;

@@ -24,7 +24,7 @@ pub struct Array {
     /// Length in each dimension, in elements.
     pub shape: Dims,
     /// The type of the decoded elements: little-endian, except that fields of records keep their
-    /// stored byte order. Of variable length only with `strings`.
+    /// stored byte order. They differ in length only if there are `strings`.
     pub data_type: DataType,
     /// The elements of an array of strings of any length, for formats whose sizes depend on them.
     pub strings: Option<Arc<Strings>>,
@@ -40,8 +40,8 @@ pub struct Array {
     pub geo: Option<Arc<Georeference>>,
     /// Whether the fill value marks missing data, as xarray interprets it in Zarr v2.
     pub fill_is_missing: bool,
-    /// The length of a chunk, in a shard of an inner chunk, in each dimension; the longest one where they
-    /// differ. `None` if chunks do not matter.
+    /// The length of a chunk (in a sharded array, of an inner chunk) in each dimension; the longest one where
+    /// they differ. `None` if chunks do not matter.
     pub chunk: Option<Dims>,
 }
 
@@ -99,8 +99,8 @@ impl Array {
         }
     }
 
-    /// The bytes of the fill value, if it marks missing data. It does so in place of the attribute `_FillValue`, which
-    /// xarray replaces by it.
+    /// The bytes of the fill value, if it marks missing data. The attribute `_FillValue` does not count then, because
+    /// xarray replaces it by the fill value.
     pub(super) fn missing_fill(&self) -> Option<&[u8]> {
         let marks = self.fill_is_missing && self.fill_value.is_defined();
         marks.then(|| self.fill_value.bytes())
