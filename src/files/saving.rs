@@ -1,5 +1,6 @@
-//! The attributes that are shown of a file while it is saved. A save may take long because of an encoder, the disk, or a
-//! lock of another program, and the state of the file is locked meanwhile. A stat(2) of the file does not wait for that.
+//! The attributes that are shown of a file while it is saved. A save may take long because of an encoder, the disk, or
+//! a lock of another program, and the state of the file is locked meanwhile. A stat(2) of the file does not wait for
+//! that.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -174,7 +174,8 @@ impl Loader {
     }
 
     /// Checks the memory that codecs take beside the output. Shards in shards and filters that make larger numbers may
-    /// take many times the length of the chunk, and the budget does not refuse a single load that is larger than itself.
+    /// take many times the length of the chunk, and the budget does not refuse a single load that is larger than the
+    /// budget.
     fn check_scratch(&self, array: &ChunkedArray, scratch: u64) -> Result<(), Error> {
         const TIMES: u64 = 16;
         const STATES: u64 = 128 << 20;

@@ -297,8 +297,8 @@ pub(crate) fn check_members(root: &Members<'_>, known: &[&str]) -> Result<(), Fo
     Ok(())
 }
 
-/// Whether the text of attributes says nothing: it is empty; or it is `null`, which zarr-python 3, and so xarray, reads
-/// as no attributes; or it is an empty list, which R has in place of an empty object.
+/// Whether the text of attributes says nothing: it is empty; or it is `null`, which zarr-python 3, and so xarray,
+/// reads as no attributes; or it is an empty list, which R has in place of an empty object.
 pub fn say_nothing(text: &[u8]) -> bool {
     let text = text.trim_ascii();
     let inside = text

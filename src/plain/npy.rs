@@ -1,4 +1,4 @@
-//! `.npy`: `NumPy`'s own file, byte for byte what `np.save` of version 2 writes for an array in C
+//! `.npy`: `NumPy`'s own file, byte for byte what `np.save` of `NumPy` 2 writes for an array in C
 //! order.
 //!
 //! ```text

@@ -18,8 +18,9 @@ pub(super) enum MissingValue {
 }
 
 /// The value that marks missing data, as it is stored: `_FillValue`, `missing_value`, or a fill
-/// value that means missing data. Such a fill value takes the place of `_FillValue`. It comes last, because it is often
-/// zero where the data have another mark, too. A NaN needs no mark.
+/// value that means missing data. Beside such a fill value, another `_FillValue` does not count. The
+/// fill value comes last, because it is often zero where the data have another mark, too. A NaN needs
+/// no mark, so any other value goes before it.
 pub(super) fn missing(array: &Array) -> Option<MissingValue> {
     let fill = array.missing_fill().and_then(|_| fill_value(array));
     let attribute = |name| value_of(array, array.attributes.get(name)?);

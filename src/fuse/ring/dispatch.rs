@@ -231,8 +231,8 @@ impl Asked {
         }
     }
 
-    /// Answers an operation that has one name or two. All other operations get `ENOSYS`, so that the kernel does not send
-    /// them again.
+    /// Answers an operation that has one name or two. All other operations get `ENOSYS`, so that the kernel does not
+    /// send them again.
     fn answer_by_name(
         &self,
         filesystem: &ZarrFs,

@@ -1,5 +1,5 @@
-//! The names, colours and ranges of channels, as `ImageJ` stores them in two entries of its own: the metadata, and the length of each
-//! of their parts.
+//! The names, colours and ranges of channels, as `ImageJ` stores them in two entries of its own: the metadata, and the
+//! length of each of their parts.
 //!
 //! ```text
 //! "JIJI", then for each kind of metadata: its name, reversed, u32 number of parts
@@ -30,7 +30,8 @@ pub(super) struct Channels<'a> {
 }
 
 impl<'a> Channels<'a> {
-    /// The channels of `image`, which has `n_planes` planes. Signed integers have no ranges: `ImageJ` adds 32,768 to their elements.
+    /// The channels of `image`, which has `n_planes` planes. Signed integers have no ranges: `ImageJ` adds 32,768 to
+    /// their elements.
     pub(super) fn of(image: &Image<'a>, n_planes: u64, is_signed: bool) -> Channels<'a> {
         let axis = image.axis(ImageAxis::C);
         Channels {
@@ -40,7 +41,7 @@ impl<'a> Channels<'a> {
         }
     }
 
-    /// How `ImageJ` shows several channels: blended in their colours, or one at a time.
+    /// How `ImageJ` shows the channels: in grey, blended in their colours, or one at a time.
     pub(super) fn mode(&self) -> &'static str {
         match self.colors() {
             None => "grayscale",

@@ -78,10 +78,10 @@ enum RunSource {
 enum Placement {
     /// The bytes are read to their place in the range.
     InPlace,
-    /// In another place, because the range begins or ends within an element, or because the bytes of the
-    /// file are fewer than those that are read.
+    /// The bytes are read to another place, because the range begins or ends within an element, or because
+    /// the bytes of the file are fewer than those that are read.
     Copied(CopiedBytes),
-    /// After the first `skip` bytes, in all slabs of the part that the range touches.
+    /// The bytes after the first `skip` belong to all slabs of the part that the range touches.
     Slabs { skip: usize },
 }
 

@@ -1,7 +1,7 @@
 //! Attributes as key/value pairs `key:=value`, with `\n` and `\\` escaped. Some attributes cannot
-//! be pairs: those with other control characters, with a key that looks like a field, or outside of
-//! ASCII, which some readers drop byte by byte. These, and attributes that are too long, stand only
-//! in the JSON file beside this one.
+//! be pairs: those with other control characters than a tab, with a key that is empty, begins with
+//! `#`, has a `:` or ends in blanks, or outside of ASCII, which some readers drop byte by byte.
+//! These, and attributes that are too long, stand only in the JSON file beside this one.
 
 use std::fmt::Write;
 
