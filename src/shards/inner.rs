@@ -278,9 +278,9 @@ impl InnerChunk {
         self.access()?.map_or_else(|| self.access_by_document(), Ok)
     }
 
-    /// Checks that the user `maker`, who may make files beside the shard, may change the shard, and that this daemon may
-    /// replace the shard. A user who may make files in a directory may replace the files of other users, unless the directory has the
-    /// sticky bit.
+    /// Checks that the user `maker`, who may make files beside the shard, may change the shard, and that this daemon
+    /// may replace the shard. A user who may make files in a directory may replace the files of other users, unless the
+    /// directory has the sticky bit.
     ///
     /// # Errors
     /// [`Refusal::Denied`]; [`Error::Store`].

@@ -114,8 +114,8 @@ impl FollowedRoot {
     /// The directory that is at the path now.
     ///
     /// # Errors
-    /// [`StoreError::Io`] when the directory was deleted and not replaced, or by a file or
-    /// directory that must not take its place; [`StoreError::Denied`] when the path may not be
+    /// [`StoreError::Io`] when the directory was deleted and not replaced, or was replaced by a file
+    /// or directory that must not take its place; [`StoreError::Denied`] when the path may not be
     /// examined any more.
     pub(super) fn now(&self) -> Result<Arc<Root>, StoreError> {
         self.current().map(|(root, _)| root)

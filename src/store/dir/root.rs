@@ -32,7 +32,7 @@ pub(super) struct Root {
     pub(super) identity: DirectoryIdentity,
     symlinks: Symlinks,
     sharing: Sharing,
-    /// The parts of the versions of its files, some of which this process has made.
+    /// The parts of the versions of its files, with the versions that this process has made.
     pub(super) versions: FileVersions,
     /// Whether a link count of 0 means that the directory was deleted. On some file systems it is
     /// always 0.
@@ -260,9 +260,9 @@ impl Root {
         self.open_beneath(path, flags, resolve)
     }
 
-    /// Like [`Root::open_unlinked`], of a file or directory whose access lists are read. It is opened for reading if that
-    /// is allowed, because the lists of a descriptor with `O_PATH` are read by a path of /proc, which takes the system
-    /// several times as long.
+    /// Like [`Root::open_unlinked`], of a file or directory whose access lists are read. It is opened for reading if
+    /// that is allowed, because the lists of a descriptor with `O_PATH` are read by a path of /proc, which takes the
+    /// system several times as long.
     pub(super) fn open_for_lists(&self, path: &Prefix, flags: OFlags) -> Result<OwnedFd, Errno> {
         let readable = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let opened = self.open_unlinked(path, flags | readable);
@@ -301,8 +301,8 @@ fn name_of(path: &Prefix) -> &[u8] {
     }
 }
 
-/// `meta` of the target of a path. A link can be exchanged for one to an older file, so that the times of the target do not
-/// show when it came to the path.
+/// `meta` of the target of a path. A link can be exchanged for one to an older file, so that the times of the target do
+/// not show when it came to the path.
 fn arrived(resolved: &ResolvedPath, meta: ObjectMeta) -> ObjectMeta {
     match resolved.linked {
         None => meta,

@@ -13,7 +13,7 @@ use rustix::path::Arg;
 
 use crate::store::dir::writer::attributes::path_of;
 
-/// A name in the directory that has an inode number.
+/// The inode number of a directory, and a name in it.
 pub(crate) type Name = (u64, Vec<u8>);
 
 /// The effect of a system call.
@@ -23,7 +23,7 @@ pub(crate) enum Call {
     Names(Vec<(Name, Option<u64>)>),
     /// The names in this directory survive a loss of power.
     SyncNames(u64),
-    /// The file has these bytes, which survive a loss of power if they are `synced`.
+    /// The file has these bytes, which survive a loss of power if `is_synced`.
     Data {
         inode: u64,
         bytes: Vec<u8>,
@@ -43,7 +43,7 @@ pub(crate) struct Lacking {
 }
 
 impl Lacking {
-    /// The features that are missing for this seed: none for every other seed, and else some that real file systems
+    /// The features that are missing for this seed: none for even seeds, and for odd ones some that real file systems
     /// lack.
     pub(crate) fn of(seed: u64) -> Lacking {
         Lacking {
