@@ -20,7 +20,7 @@ use crate::store::{Access, Store, StoreError};
 /// The beginning of locations that name a container.
 const SCHEME: &str = "vcc://";
 
-/// The containers that have names, or why they are not known.
+/// The containers that have names, or the reason why they are not known.
 #[derive(Debug)]
 pub(super) enum Containers {
     /// The containers of a repository of version 2.
@@ -87,7 +87,7 @@ impl Containers {
     /// The URL that `location` stands for; `None` if it stands for itself.
     ///
     /// # Errors
-    /// Why it stands for no URL.
+    /// The reason why it stands for no URL.
     pub(super) fn resolve(&self, location: &str) -> Result<Option<String>, String> {
         let Some(rest) = location.strip_prefix(SCHEME) else {
             return Ok(None);

@@ -28,7 +28,7 @@ pub(super) struct NativeChunk {
     pub(super) files: Arc<RepositoryFiles>,
     /// The key of the file.
     pub(super) file: Key,
-    /// Where the chunk begins in it.
+    /// The offset of the chunk in the file.
     pub(super) offset: u64,
     /// The access that all of the repository is shown with, if other users can reach the mount.
     pub(super) shown: Option<Access>,

@@ -54,7 +54,8 @@ impl IcechunkAddress {
     /// Parses `text`, which is what follows `|icechunk:`.
     ///
     /// # Errors
-    /// [`StoreError::Unsupported`] when it names no snapshot, [`StoreError::InvalidKey`] for a path that no node has.
+    /// [`StoreError::Unsupported`] when it names no snapshot, [`StoreError::InvalidKey`] for a path that no node can
+    /// have.
     pub fn parse(text: &str) -> Result<IcechunkAddress, StoreError> {
         let default = IcechunkAddress::default();
         let Some(named) = text.strip_prefix('@') else {

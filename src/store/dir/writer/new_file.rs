@@ -15,7 +15,7 @@ use crate::store::{Key, ObjectMeta, StoreError};
 pub struct NewFile {
     /// Permission bits.
     pub mode: u32,
-    /// The bits that its maker takes away, unless the directory has a default list.
+    /// The bits that its maker takes away, unless the directory has a default access control list.
     pub umask: u32,
     /// The user who makes it.
     pub uid: u32,

@@ -10,7 +10,7 @@ pub enum Durability {
     /// Each object is wholly old or wholly new.
     #[default]
     Atomic,
-    /// Files that were closed are new.
+    /// Files that were closed have their new bytes.
     Close,
 }
 

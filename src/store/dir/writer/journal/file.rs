@@ -44,7 +44,7 @@ impl JournalFile {
         Ok(file)
     }
 
-    /// Whether the file was deleted, as it is with its store.
+    /// Whether the file was deleted, perhaps together with its store.
     pub fn is_deleted(&self) -> bool {
         let found = statat(&self.directory.fd, &self.name, AtFlags::SYMLINK_NOFOLLOW);
         matches!(found, Err(Errno::NOENT))
