@@ -1,10 +1,10 @@
 //! Attributes and versions of objects.
 //!
 //! A [`Version`] identifies the bytes of an object: two equal versions of a settled object have the same bytes. It
-//! consists of attributes that a store reports without reading: size, time of last modification, inode number. A clock
-//! ticks every few milliseconds, so a version whose time is younger than `GRAIN` could still change without a trace: it
-//! is not *settled*, and readers wait for it before they trust it. The [`Dating`] of a store says how finely it
-//! distinguishes versions.
+//! consists of attributes that a store reports without reading, such as size, time of last modification and inode
+//! number. A clock ticks every few milliseconds, so a version whose time is younger than `GRAIN` could still change
+//! without a trace: it is not *settled*, and readers wait for it before they trust it. The [`Dating`] of an object
+//! says how finely its attributes distinguish versions.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;

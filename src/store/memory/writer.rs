@@ -1,4 +1,4 @@
-//! Changes of a store in memory, for tests of what reads it, and of the verbs of changes.
+//! Changes of a store in memory, for tests of the code that reads a store or changes it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,7 +12,7 @@ use crate::store::{
     Key, NewFile, ObjectMeta, Prefix, RenameMode, Replaces, StoreError, StoreWriter, Version,
 };
 
-/// Changes a store in memory. Each verb is one change, so that nothing can be half done.
+/// Changes a store in memory. Each call is one change, so that nothing can be half done.
 #[derive(Debug)]
 pub struct MemoryWriter {
     store: Arc<MemoryStore>,

@@ -1,11 +1,11 @@
-//! One axis of the grid of keys that a generator makes. A dimension of the generator is a list of values. The key template
-//! turns each value into an index along the axis.
+//! One axis of the grid of keys that a generator makes. A dimension of the generator is a list of values. The key
+//! template turns each value into an index along the axis.
 
 /// Bytes of an index in a list.
 const LISTED_BYTES: u64 = 8;
 
-/// The indices along an axis. Each index has a *place*: the position, in the values of the dimension, of the last value that
-/// makes this index.
+/// The indices along an axis. Each index has a *place*: the position, in the values of the dimension, of the last
+/// value that makes this index.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Axis {
     /// `n` indices, each `step` more than the one before.

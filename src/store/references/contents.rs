@@ -68,7 +68,7 @@ impl Contents {
         }
     }
 
-    /// The first name below `prefix` after `after`. The same listing passes the same `examined` again.
+    /// The first name below `prefix` after `after`. A listing passes the same `examined` with each call.
     ///
     /// # Errors
     /// [`StoreError`] where references cannot be read.
@@ -107,7 +107,7 @@ impl Contents {
     pub(super) fn addresses(&self) -> Box<dyn Iterator<Item = String> + '_> {
         match self {
             Contents::Json(json) => {
-                // All of them together may take far more memory than the templates.
+                // They are expanded one by one, because all of them may take far more memory than the templates.
                 let expanded = json.table.addresses().filter_map(|address| {
                     let expanded = json.templates.expand(&address);
                     expanded.ok().map(Cow::into_owned)
