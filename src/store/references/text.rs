@@ -23,8 +23,8 @@ const MOST_WINDOW_LOG: u32 = 25;
 /// The longest text. A longer one could only come from a few compressed bytes.
 const MOST_TEXT_BYTES: u64 = 1 << 35;
 
-/// Counts the bytes of a text, and fails where one member is too long. Keeps the error of the object, which the parser
-/// returns as a message.
+/// Counts the bytes of a text, and fails where one member is too long. It also keeps the error of the object, of which
+/// the parser returns only the message.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Progress(Rc<Counts>);
 

@@ -1,7 +1,7 @@
 //! The central directory, read from its end.
 //!
 //! The last bytes of an object are in memory, and hold all of a short directory. The rest of a
-//! longer one is read in long windows, because each is a request: one, unless it is very long.
+//! longer one is read in long windows, because each window is a request; most need only one.
 
 use std::cell::RefCell;
 use std::fmt;

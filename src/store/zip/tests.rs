@@ -113,7 +113,7 @@ fn contents(store: &ZipStore) -> BTreeMap<String, Result<Vec<u8>, StoreError>> {
     found
 }
 
-/// The keys, each of which holds its number in the file.
+/// The keys of a zip file with entries of these `names`, each with the position in `names` of the entry that it shows.
 fn numbered(names: &[&str]) -> BTreeMap<String, usize> {
     let numbers: Vec<String> = (0..names.len()).map(|number| number.to_string()).collect();
     let entries: Vec<_> = names
