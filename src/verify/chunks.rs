@@ -22,7 +22,7 @@ pub(super) struct ObjectPart {
     pub(super) array: Arc<ChunkedArray>,
     /// The indices of the object: of a shard, if the array has shards.
     pub(super) stored: Dims,
-    /// The number of the first chunk in the object, in C order. [`CHUNKS_AT_ONCE`] chunks follow.
+    /// The number of the first chunk in the object, in C order. The part has [`CHUNKS_AT_ONCE`] chunks or fewer.
     pub(super) first: u64,
     /// Whether the object was listed, so that it has to be there.
     pub(super) is_listed: bool,
@@ -34,8 +34,8 @@ pub(super) struct ObjectPart {
 struct ObjectAccess {
     /// Whether a part has opened it.
     is_opened: AtomicBool,
-    /// Whether a part could not open it. The first such part says so, and the others are left out: a document may promise
-    /// more parts than can ever be tried.
+    /// Whether a part could not open it. The first such part says so, and the others are left out: a document may
+    /// promise more parts than can ever be tried.
     is_given_up: AtomicBool,
 }
 
@@ -65,7 +65,7 @@ impl ObjectPart {
         })
     }
 
-    /// Reads the chunks, and decodes them unless they are only kept. A shard whose chunks share bytes is added to `shared`.
+    /// Reads the chunks. To verify them, it also decodes them, and adds a shard whose chunks share bytes to `shared`.
     pub(super) fn read(
         &self,
         purpose: Purpose,
@@ -90,7 +90,8 @@ impl ObjectPart {
         }
     }
 
-    /// Finds chunks in the object, whose index is verified. `None` if it cannot be opened, which is reported once.
+    /// The locator of chunks in the object, whose index is verified. `None` if the object cannot be opened, which is
+    /// reported once.
     fn open(&self, loader: &Arc<Loader>, found: &Found<'_>) -> Option<Locator> {
         let access = &self.access;
         if access.is_given_up.load(Ordering::Relaxed) {
@@ -177,7 +178,7 @@ impl ObjectPart {
         each.filter(move |indices: &Dims| layout.shown_grid().contains(indices))
     }
 
-    /// The chunks that are in the object. Those that an index has no place for are reported.
+    /// The chunks that are in the object. Those that cannot be located are reported.
     fn locate_all(
         &self,
         locator: &mut Locator,
@@ -243,7 +244,7 @@ impl ObjectPart {
         }
     }
 
-    /// Reads the encoded chunks, so that the store keeps them.
+    /// Reads the encoded chunks, so that the disk cache of the store keeps them.
     ///
     /// # Errors
     /// An error of reading them.

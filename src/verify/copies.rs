@@ -136,7 +136,7 @@ impl Copies {
                     }
                 }
                 Ok(None) => Some("is of a document that is not there:"),
-                // The walk comes to the documents of nodes, and reports the same.
+                // The walk comes to the documents of nodes, and reports the same error.
                 Err(error) if own.name() == DocumentName::ZAttrs.as_str().as_bytes() => {
                     found(Finding::of_error(path, None, &error));
                     None
@@ -168,7 +168,8 @@ fn hash_of(key: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// Whether `copy` says something else than `document`, which is at `key`, however the two are spelled. The copies in them are left out.
+/// Whether `copy` says something else than `document`, which is at `key`, however the two are spelled. Copies of other
+/// documents in them are not compared.
 ///
 /// # Errors
 /// When one of them is no JSON object.

@@ -18,7 +18,7 @@ const MOST_ATTRIBUTES: usize = 500;
 pub struct NodeTexts {
     /// Names of attributes, and their values as JSON.
     pub attributes: Vec<(String, String)>,
-    /// The reason why there are more attributes than these, if there are.
+    /// The reason why attributes are left out, if some are.
     pub left_out: Option<String>,
     /// The documents, as they are stored.
     pub documents: Vec<NodeText>,
@@ -38,7 +38,7 @@ pub struct NodeText {
 }
 
 impl HeldVnode {
-    /// The attributes and documents of the node that this is the directory or a file of.
+    /// The attributes and documents of the node to which this directory or file belongs.
     ///
     /// # Errors
     /// [`Error`] when the store cannot be read. Attributes that are not valid are a reason in

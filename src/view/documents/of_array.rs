@@ -37,7 +37,7 @@ impl Tree {
     }
 
     /// Checks that the document of an array can describe the files that the view shows. If the document of its
-    /// attributes is read for that, it is put into `attributes`.
+    /// attributes is read for that, its key and its version are put into `attributes`.
     pub(in crate::view) fn check_document(
         &self,
         array: &ShownArray,

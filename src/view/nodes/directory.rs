@@ -231,7 +231,7 @@ impl Tree {
         if let Some((_, vnode)) = added.find(|(added, _)| added == name) {
             return Ok(Some(vnode));
         }
-        // A renamed document of a draft.
+        // This may be the name of a renamed document of a draft.
         let mut untilded = name;
         while let Some(shorter) = untilded.strip_suffix(b"~") {
             untilded = shorter;
