@@ -115,7 +115,7 @@ impl ObjectPart {
     fn gone(&self) -> Option<Finding> {
         let was_there = self.is_listed || self.access.is_opened.load(Ordering::Relaxed);
         let gone = |key| {
-            let problem = format!("{key}: removed while the store was verified");
+            let problem = format!("{key}: removed while the store was read");
             Finding::new(Severity::Unread, &self.path, problem)
         };
         let key = was_there.then(|| self.array.key_of_stored(&self.stored))?;
@@ -395,7 +395,7 @@ mod tests {
         for (later, problem) in [
             (Later::Nothing, None),
             (Later::Fails, Some("Input/output error")),
-            (Later::IsGone, Some("removed while the store was verified")),
+            (Later::IsGone, Some("removed while the store was read")),
         ] {
             let (found, _) = reported(chunks, &index_without_chunks, later);
             assert_eq!(found.len(), usize::from(problem.is_some()), "{found:?}");
