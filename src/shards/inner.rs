@@ -279,8 +279,8 @@ impl InnerChunk {
     }
 
     /// Checks that the user `maker`, who may make files beside the shard, may change the shard, and that this daemon
-    /// may replace the shard. A user who may make files in a directory may replace the files of other users, unless the
-    /// directory has the sticky bit.
+    /// may replace the shard. A user who may make files in a directory may replace the files of other users, unless
+    /// the directory has the sticky bit.
     ///
     /// # Errors
     /// [`Refusal::Denied`]; [`Error::Store`].

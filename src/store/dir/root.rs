@@ -301,8 +301,8 @@ fn name_of(path: &Prefix) -> &[u8] {
     }
 }
 
-/// `meta` of the target of a path. A link can be exchanged for one to an older file, so that the times of the target do
-/// not show when it came to the path.
+/// `meta` of the target of a path. A link can be exchanged for one to an older file, so that the times of the target
+/// do not show when it came to the path.
 fn arrived(resolved: &ResolvedPath, meta: ObjectMeta) -> ObjectMeta {
     match resolved.linked {
         None => meta,

@@ -7,8 +7,8 @@
 //! | `file` | an open chunk that has to be decoded |
 //! | `unreadable_shards` | shards whose index is damaged, in listings |
 //!
-//! A chunk is found by its name in [`lookup`](super::lookup), and listed in [`listing`](super::listing). Its bytes come
-//! from [`crate::load`].
+//! A chunk is found by its name in [`lookup`](super::lookup), and listed in [`listing`](super::listing). Its bytes
+//! come from [`crate::load`].
 
 pub(in crate::view) mod file;
 pub(in crate::view) mod names;
