@@ -9,6 +9,7 @@ use crate::cli::args::Args;
 use crate::cli::error::CliError;
 use crate::fresh::Freshness;
 use crate::metadata::ZarrFormat;
+use crate::store::split_step_off;
 use crate::threads::cores;
 
 pub(super) fn view_options(
@@ -123,16 +124,27 @@ pub(super) fn array_options(
     })
 }
 
-/// The name of files that are made of the root: that of the store, without `.zip`, `.ozx` and `.zarr`.
+/// The name of files that are made of the root: that of the store, or of the node or the file in it that the end of the
+/// argument names, without `.zip`, `.ozx` and `.zarr`.
 pub(super) fn root_name(store: &StoreArgument) -> String {
-    let name = store.as_os_str().to_string_lossy();
+    let mut named = store.as_os_str();
+    let mut path = None;
+    while path.is_none()
+        && let Some((outer, step)) = split_step_off(named)
+    {
+        let step = step.to_string_lossy();
+        let (_, place) = step.split_once(':').unwrap_or_default();
+        let place = match place.strip_prefix('@') {
+            // A snapshot of an Icechunk repository.
+            Some(snapshot) => snapshot.split_once('/').unwrap_or_default().1,
+            None => place,
+        };
+        named = outer;
+        path = (!place.trim_matches('/').is_empty()).then(|| place.to_owned());
+    }
+    let name = path.unwrap_or_else(|| named.to_string_lossy().into_owned());
     let name = name.trim_end_matches('/').rsplit('/').next();
     let name = name.unwrap_or_default();
-    let name = match name.split_once("|zip:") {
-        Some((zip, "")) => zip,
-        Some((_, path)) => path,
-        None => name,
-    };
     let name = name.trim_end_matches(':');
     let name = [".zip", ".ozx"]
         .iter()
@@ -143,4 +155,32 @@ pub(super) fn root_name(store: &StoreArgument) -> String {
         return ArrayOptions::default().root_name;
     }
     name.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_root_has_the_name_of_the_store_or_of_the_place_in_it() {
+        for (typed, name) in [
+            ("s3://bucket/a/b.zarr/", "b"),
+            ("s3://bucket/a.zarr.zip", "a"),
+            ("demo:", "demo"),
+            ("a.zip|zip:", "a"),
+            ("a.zip|zip:b/c.zarr", "c"),
+            ("a.zip|zip:b.zip|zip:", "b"),
+            ("a.zip|zip:b.zip|zip:c/d", "d"),
+            ("/data/repo|icechunk:", "repo"),
+            ("/data/repo|icechunk:@branch.dev", "repo"),
+            ("/data/repo|icechunk:@branch.dev%2Fx/g/t", "t"),
+            ("/data/repo|icechunk:g/u", "u"),
+            ("/x/a.zip|zip:|icechunk:", "a"),
+            ("/x/a.zip|zip:b/repo|icechunk:@tag.v1", "repo"),
+            ("/", "array"),
+        ] {
+            let store = StoreArgument::Name(typed.into());
+            assert_eq!(root_name(&store), name, "{typed}");
+        }
+    }
 }
