@@ -159,7 +159,7 @@ struct BudgetState {
     /// The callers that wait for a turn ([`TURNS`]), and those that wait until they may exceed the limit, by the bit
     /// of their depth.
     lines: BTreeMap<u32, Line>,
-    /// The remainder of `used`, by purpose.
+    /// The part of `used` that is at work, by purpose.
     work: BTreeMap<&'static str, u64>,
 }
 
@@ -365,7 +365,7 @@ impl Budget {
                 state.turns += 1;
                 let mut reservation = self.grant(&mut state, bytes, holding, 0);
                 drop(state);
-                // No caller waits for kept bytes, so `keep` wakes the next caller.
+                // `keep` also wakes the next caller of the line.
                 reservation.keep();
                 reservation.is_turn = true;
                 // The limit may be exceeded now: cached blocks are evicted to make room for written data.
@@ -497,8 +497,8 @@ impl Reservation {
         self.budget.wake(state);
     }
 
-    /// Turns the reservation from work into kept bytes. These stay while a file is open, or until
-    /// their owner has more, so no caller waits for them.
+    /// Turns the reservation from work into kept bytes. These stay while a file is open, or while
+    /// their owner asks for more, so no caller waits for them.
     pub fn keep(&mut self) {
         let Some(purpose) = self.purpose.take() else {
             return;

@@ -214,7 +214,8 @@ impl Buffers {
         let others = free.slabs.get(&key).map_or(&[][..], Vec::as_slice);
         if others.len() + 1 == piece.siblings() {
             let n_kept = others.iter().filter(|other| other.is_kept).count();
-            // A slab is unmapped when all of its pieces are free and few of them kept their memory.
+            // A slab is unmapped when all of its pieces are free, if this one cannot keep its memory or
+            // few of the others kept theirs.
             if !is_kept || n_kept < others.len() / 2 {
                 let others = free.slabs.remove(&key).unwrap_or_default();
                 free.kept_bytes -= n_kept * capacity;

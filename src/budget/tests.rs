@@ -363,7 +363,7 @@ fn writers_do_not_wait_where_there_is_room() {
     );
 }
 
-/// The second waits for the first, which is released after it.
+/// The second reservation waits for the first, which is released only after the second.
 #[test]
 fn a_cycle_of_holders_is_broken() {
     let budget = Budget::with_patience(100, Duration::from_millis(400));

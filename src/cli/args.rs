@@ -1,4 +1,4 @@
-//! The command line as typed. What it means is decided in `config`.
+//! The command line as typed. The module `config` decides its meaning.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -253,9 +253,8 @@ pub(crate) struct Args {
     pub(crate) recover: bool,
 
     /// Examine every document, every chunk and every checksum of STORE, of the nodes at and below PATH, or of the
-    /// arrays that
-    /// --array selects, without mounting. The exit status is 0 if all is sound, 1 for damage, 2 if something could not be
-    /// examined
+    /// arrays that --array selects, without mounting. The exit status is 0 if all is sound, 1 for damage, 2 if something
+    /// could not be examined
     #[arg(long)]
     pub(crate) verify: bool,
 
@@ -308,12 +307,12 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// How remote stores are reached.
+    /// The options of remote stores.
     #[cfg(feature = "remote")]
     #[command(flatten)]
     pub(crate) remote: super::remote_args::RemoteArgs,
 
-    /// How a store is served over HTTP.
+    /// The options of a server.
     #[cfg(feature = "serve")]
     #[command(flatten)]
     pub(crate) serving: super::serve_args::ServeArgs,
@@ -364,7 +363,7 @@ impl Args {
     }
 }
 
-/// The owner of the locks that are taken.
+/// The program whose locks the mount takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Locks {
     Tensorstore,
@@ -506,7 +505,7 @@ pub(super) fn by_mount_option(name: &OsStr) -> Option<String> {
     is_known.then_some(name)
 }
 
-/// How `-o` takes a long option, if it does: its name, and `=` where it has a value.
+/// The spelling of a long option in `-o`, if `-o` takes it: its name, and `=` where it has a value.
 pub(super) fn mount_option_of(argument: &Arg) -> Option<String> {
     let long = argument.get_long()?;
     let equals = if argument.get_action().takes_values() {

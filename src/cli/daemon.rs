@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::pipe::PipeFlags;
 use rustix::process::{Pid, Resource, Rlimit, WaitOptions, WaitStatus};
 
-/// Which of the two processes this is.
+/// One of the two processes after a fork.
 #[derive(Debug)]
 pub(crate) enum Forked {
     /// The process that was started, which waits for the daemon to mount.
@@ -195,8 +195,8 @@ impl StartupReport {
     }
 
     /// Leaves the session of the parent, and reports that the mount answers, with warnings of one line each. From here
-    /// on, this process may wait for an automounter that waits for the parent, so it must not examine the mountpoint in
-    /// between.
+    /// on, this process may wait for an automounter that waits for the parent, so it must not examine the mountpoint
+    /// before the report is sent.
     ///
     /// # Errors
     /// When the parent is gone: an interrupted command must leave no mount behind.

@@ -108,7 +108,7 @@ fn check_apart(directory: &Path, store: &Path) -> Result<(), CliError> {
     )))
 }
 
-/// How a store is served, if it is.
+/// The configuration of the server, if `--serve` is given.
 #[cfg(feature = "serve")]
 pub(super) fn serve_config(args: &Args) -> Result<Option<ServeConfig>, CliError> {
     let serving = args.serving.clone();
