@@ -253,8 +253,8 @@ pub(crate) struct Args {
     pub(crate) recover: bool,
 
     /// Examine every document, every chunk and every checksum of STORE, of the nodes at and below PATH, or of the
-    /// arrays that --array selects, without mounting. The exit status is 0 if all is sound, 1 for damage, 2 if something
-    /// could not be examined
+    /// arrays that --array selects, without mounting. The exit status is 0 if all is sound, 1 for damage, 2 if
+    /// something could not be examined
     #[arg(long)]
     pub(crate) verify: bool,
 

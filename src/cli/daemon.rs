@@ -52,7 +52,7 @@ pub(crate) struct StartupReport {
 /// Forks. Must be called before anything is opened and before any thread exists.
 ///
 /// # Errors
-/// When the system has no process, pipe or session left.
+/// When the system has no process, pipe or descriptor left, or `/dev/null` cannot be opened.
 pub(crate) fn fork() -> io::Result<Forked> {
     close_inherited()?;
     let null = File::options().read(true).write(true).open("/dev/null")?;

@@ -83,7 +83,7 @@ fn row(mount: &FoundMount, now: SystemTime) -> [String; 4] {
     ]
 }
 
-/// When the mount was made.
+/// The time at which the mount was made.
 fn since(state: &MountState) -> Option<SystemTime> {
     let seconds = state.number("/since")?;
     UNIX_EPOCH.checked_add(Duration::from_secs(seconds))

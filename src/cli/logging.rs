@@ -26,7 +26,7 @@ use crate::recent_lines::RecentLines;
 pub(crate) enum StandardError {
     /// To the terminal of a mount in the foreground, whose lines have a time.
     Terminal,
-    /// To the terminal of a command that ends by itself, where a warning is a line as an error is.
+    /// To the terminal of a command that ends by itself, whose warnings are printed like its errors.
     Command,
     /// To `/dev/null`, as in a daemon.
     Null,

@@ -1,4 +1,4 @@
-//! The mounts of this program that the user has: where they are, and what their daemons say of themselves.
+//! The mounts of this program that the user has: their mountpoints, and what their daemons say of themselves.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -65,7 +65,7 @@ pub(super) fn mounts_of(uid: u32) -> io::Result<Vec<FoundMount>> {
     Ok(entries_of(&table, uid).map(found).collect())
 }
 
-/// Where these mounts are. No daemon is asked.
+/// The mountpoints of these mounts. No daemon is asked.
 ///
 /// # Errors
 /// Those of [`mounts_of`].

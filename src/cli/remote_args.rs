@@ -8,7 +8,7 @@ use super::disk_cache_args::DiskCacheArgs;
 use super::error::CliError;
 use crate::store::{DEFAULT_REQUESTS, HeaderOption, RemoteOptions};
 
-/// How remote stores are reached, as typed.
+/// The options of remote stores, as typed.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RemoteArgs {
     /// Send requests without credentials, and look for none
