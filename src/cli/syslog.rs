@@ -12,7 +12,7 @@ use log::Level;
 
 use crate::recent_lines::cut;
 
-/// Where a log daemon listens.
+/// The socket at which a log daemon listens.
 const SOCKET: &str = "/dev/log";
 
 /// The longest datagram, by section 4.1 of RFC 3164.

@@ -95,7 +95,7 @@ impl N5Block {
         &self.codecs
     }
 
-    /// The length of the longest header, which has a number of elements, in bytes.
+    /// The length in bytes of the longest header, which is that of mode 1.
     fn header_len(&self) -> u64 {
         8 + 4 * self.longest.len() as u64
     }

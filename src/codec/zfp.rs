@@ -52,14 +52,14 @@ pub struct Zfp {
     framing: Framing,
 }
 
-/// Where the parameters of a stream are.
+/// The place of the parameters of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Framing {
     /// In the document.
     Bare {
         parameters: Parameters,
-        /// The parameters of zarrs where they differ: it counts the bits of a fixed rate as in three dimensions, in
-        /// all.
+        /// The parameters of zarrs where they differ: it counts the bits of a fixed rate as in three dimensions,
+        /// whatever the number of dimensions is.
         of_zarrs: Option<Parameters>,
     },
     /// In a header. The parameters of the document are for writing.
@@ -195,7 +195,7 @@ impl Zfp {
         !is_reversible || matches!(self.stored, Stored::Unsigned(_))
     }
 
-    /// The parameters that chunks are encoded with.
+    /// Checks that chunks can be encoded, with parameters on which readers agree.
     ///
     /// # Errors
     /// The document does not say them, or readers do not agree on them.

@@ -1,6 +1,6 @@
 //! Decodes the blocks of a buffer one after the other.
 //!
-//! This does what C-Blosc does, with less: the decoders keep their state, each thread has one block
+//! It does what C-Blosc does, at less cost: the decoders keep their state, each thread has one block
 //! of scratch instead of two new ones for each buffer, and shuffles are undone with vector
 //! instructions. A lack of memory for scratch is an error.
 //!

@@ -82,7 +82,7 @@ fn checksummed(mut bytes: Vec<u8>) -> Vec<u8> {
 
 const NONE: u64 = u64::MAX;
 
-/// Key c/1/1 of int16 5 x 5, fill 7, shards 4 x 4, inner chunks 2 x 2; zarr-python.
+/// The shard c/1/1 that zarr-python writes of int16 5 x 5, fill 7, shards 4 x 4, inner chunks 2 x 2.
 fn corner() -> Vec<u8> {
     let mut shard = vec![0x18, 0, 7, 0, 7, 0, 7, 0];
     shard.extend(le(&[0, 8, NONE, NONE, NONE, NONE, NONE, NONE]));
@@ -216,7 +216,7 @@ fn indices_in_other_encodings() {
     let chain = as_chain(codec);
     let expected = [3, 0, 4, 0, 9, 8, 9, 8, 1, 0, 2, 0];
     assert_eq!(decode(&chain, &[6], 2, &[9, 8], &shard).unwrap(), expected);
-    // The entry is half empty, which is found only when it is used, because its words lie apart.
+    // Now one entry is half empty. Decoding finds that only when it uses the entry, whose words lie apart.
     let at = shard.len() - 16;
     shard[at] = 0;
     assert!(decode(&chain, &[6], 2, &[9, 8], &shard).is_err());
