@@ -28,7 +28,7 @@ pub enum FormatError {
     /// A document is not JSON, or is not of the form that its format demands.
     #[error("{}: {}", Escaped(.place), Escaped(.problem))]
     Document {
-        /// Where: a member path such as `codecs[1].configuration`, or `line 3 column 7`.
+        /// The place: a member path such as `codecs[1].configuration`, or `line 3 column 7`.
         place: String,
         /// The problem: what was found and what was expected.
         problem: String,
@@ -40,7 +40,7 @@ pub enum FormatError {
         Escaped(.name)
     )]
     Unsupported {
-        /// Where in the document.
+        /// The place in the document.
         place: String,
         /// The kind of the thing: "codec", "data type", …
         what: &'static str,
@@ -50,9 +50,9 @@ pub enum FormatError {
     /// A feature that another version of the format cannot express.
     #[error("{}: `{}` cannot be expressed in {version}", Escaped(.place), Escaped(.name))]
     Inexpressible {
-        /// Where in the document.
+        /// The place in the document.
         place: String,
-        /// Its name.
+        /// The name of the feature.
         name: String,
         /// The version: `v2` or `v3`.
         version: &'static str,
@@ -77,7 +77,7 @@ pub enum FormatError {
     },
 }
 
-/// A value that is known, for a message that goes on.
+/// The value and a comma, if the value is known.
 fn value_before(found: Option<&String>) -> String {
     found.map_or_else(String::new, |found| format!("{}, ", Escaped(found)))
 }
@@ -125,7 +125,7 @@ impl FormatError {
         }
     }
 
-    /// The size or count `found` of `what` is more than `limit`.
+    /// The error that the size or count `found` of `what` is more than `limit`.
     #[expect(
         clippy::needless_pass_by_value,
         reason = "callers give numbers, and texts that they have made for this"
@@ -238,13 +238,13 @@ pub enum Error {
     Unacceptable {
         /// The key of the object.
         key: String,
-        /// Why the store must not get them.
+        /// The reason why the store must not get them.
         reason: String,
     },
     /// This program has a bug, which fails one request only. `Error::internal` makes it.
     #[error(transparent)]
     Internal(Box<Internal>),
-    /// The operation ended before it was done, because its thread panicked, which is in the log, or because the mount
+    /// The operation ended before it was done, because its thread panicked, which the log reports, or because the mount
     /// ends.
     #[error("{0} was given up: the mount ends, or a line of the log before this says why")]
     GivenUp(&'static str),
@@ -253,7 +253,7 @@ pub enum Error {
     Stale,
 }
 
-/// Something that cannot be has been found.
+/// A state that is impossible, and was found.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("internal error at {place}, please report it: {}", Escaped(.about))]
 pub struct Internal {
@@ -373,8 +373,8 @@ impl Error {
         }
     }
 
-    /// The same error with `name` in front of its subject, unless it has the name already: some internal errors come
-    /// from code that knows no keys.
+    /// The same error, with `name` in front of its subject if it is an internal error: some of these come from code
+    /// that knows no keys.
     #[must_use]
     pub(crate) fn within(mut self, name: &str) -> Error {
         if let Error::Internal(internal) = &mut self {
