@@ -1,10 +1,10 @@
 //! Mounting: by mount(2) for users who may use it, by `fusermount3` for all others. Either way the
 //! result is an open `/dev/fuse` on which the kernel waits for answers.
 //!
-//! fuser 0.18 can mount as well. That is not used, because it would also unmount: its mount
+//! fuser 0.18 can mount as well. This crate does not let it, because it would also unmount: its mount
 //! handle, when dropped, takes an ended mount for a live one (`is_mounted` in its `mnt/mod.rs`
 //! reads `POLLERR` the wrong way round) and unmounts whatever is at that path by then, perhaps
-//! another mount. It also hides the subtype from mount(2), and passes a comma in the name of
+//! another mount. fuser also hides the subtype from mount(2), and passes a comma in the name of
 //! the source to `fusermount3` unescaped, which takes what follows for an option.
 
 use std::ffi::{CString, OsStr, OsString};
@@ -117,8 +117,8 @@ fn mount_by_helper(mountpoint: &Path, options: &SessionOptions) -> Result<OwnedF
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(refused(format!("{helper}: {error}"))),
         };
-        // Closes the copy of the child's end in `command`: otherwise a failure would never end the
-        // wait.
+        // `command` has a copy of the child's end. While that is open, the wait for the device would not end
+        // after a failure.
         drop(command);
         let device = receive_device(&ours);
         let output = child
@@ -147,7 +147,7 @@ fn helper_options(options: &SessionOptions) -> OsString {
     text
 }
 
-/// `fusermount3` ends an option at a comma, unless a backslash precedes it.
+/// The name with its commas and backslashes escaped: `fusermount3` ends an option at a bare comma.
 fn escaped(fsname: &OsStr) -> OsString {
     let bytes = fsname.as_bytes().iter().flat_map(|&byte| {
         let backslash = matches!(byte, b',' | b'\\').then_some(b'\\');
@@ -177,8 +177,8 @@ fn receive_device(socket: &UnixStream) -> Option<OwnedFd> {
     })
 }
 
-/// Lets the kernel read ahead 1 MiB, where FUSE itself stops at 128 KiB. Needs root; without,
-/// only large sequential reads are slower.
+/// Lets the kernel read ahead 1 MiB, where FUSE itself stops at 128 KiB. This needs root. Without
+/// it, only large sequential reads are slower.
 pub(super) fn widen_read_ahead(device: Device) {
     use std::io::Write;
     let path = format!("/sys/class/bdi/{device}/read_ahead_kb");

@@ -18,8 +18,8 @@ use crate::sync::Arc;
 /// Bytes of headers and checksums by which an encoded chunk may be longer than a decoded one.
 const SLACK_BYTES: u64 = 64 << 10;
 
-/// A longer chunk is read by a request of its own after the one that opens its object, if not all threads could hold such a
-/// chunk at once. Then a request more makes no difference.
+/// A longer chunk is read by a second request, after the one that opens its object, if not all threads could hold
+/// such a chunk at once. For so long a chunk, one more request makes no difference.
 const MOST_WHOLE_BYTES: u64 = 8 << 20;
 
 /// Whether an opened object is kept for later callers.
