@@ -12,7 +12,7 @@
 //!
 //! xarray masks the values of the attribute `missing_value`, too, in both versions (`masks`).
 //!
-//! xarray opens arrays alone whose dimensions all have names. Others keep their fill value, for GDAL.
+//! xarray opens only arrays whose dimensions all have names. The others keep their fill value, for GDAL.
 //!
 //! Source: xarray 2026.9, `backends/zarr.py`: `FillValueCoder`, `open_store_variable`.
 
@@ -71,7 +71,7 @@ impl MissingInV2 {
             });
         }
         let is_v3 = array.zarr_format == ZarrFormat::V3;
-        // `null` of v3 is 0, where readers of v2 may take any memory for the elements.
+        // `null` means 0 in v3, but readers of v2 may show whatever is in memory.
         let zero = FillValue::of_type(&data_type, decoding.fill_value.bytes().to_vec());
         let is_null = is_v3 && !decoding.fill_value.is_defined() && !data_type.is_variable();
         let stored = if is_null { &zero } else { &decoding.fill_value };
@@ -112,7 +112,7 @@ impl MissingInV2 {
 struct Declared {
     /// The missing value, if an element can have it.
     value: Option<FillValue>,
-    /// The number of the attribute `missing_value` for which JSON has none, where `value` masks nothing.
+    /// The number of the attribute `missing_value` that JSON cannot spell, if `value` masks nothing.
     also: Option<FillValue>,
     is_packed: bool,
 }
@@ -190,7 +190,7 @@ fn element(data_type: &DataType, value: &RawValue) -> Option<FillValue> {
     Some(FillValue::of_type(data_type, bytes))
 }
 
-/// Whether `value` is true for Python, as which xarray reads it of truth values.
+/// Whether `value` is true in Python, which is how xarray reads the attribute of an array of truth values.
 fn is_true(value: &Json<'_>) -> bool {
     match value {
         Json::Null => false,
@@ -216,7 +216,7 @@ fn exact(format: FloatFormat, value: f64) -> Option<Vec<u8>> {
     Some(bits.to_le_bytes().into_iter().take(format.bytes).collect())
 }
 
-/// The number that xarray spells so in v3.
+/// The number that xarray spells as `text` in v3.
 fn float_of(text: &str) -> Option<f64> {
     let bytes = base64::decode(text)?;
     Some(f64::from_le_bytes(bytes.try_into().ok()?))
@@ -292,7 +292,7 @@ pub(super) fn attributes_v2(
     Ok((!is_empty(&left)?).then_some(left))
 }
 
-/// The masks among the `attributes` of an array of v3 in a document of v2.
+/// The masks that a document of v2 has for the `attributes` of an array of v3.
 fn masks_in_v2(
     array: &ArrayMetadata,
     data_type: &DataType,
@@ -311,9 +311,8 @@ fn masks_in_v2(
     Masks::in_v2(data_type, &shown.fill_value, (attributes, fill_value))
 }
 
-/// Whether the attribute `_FillValue` among the `written` attributes of v2 says what the fill value says that is shown
-/// of
-/// `array`, which has the documents `source`.
+/// Whether the attribute `_FillValue` among the `written` attributes of v2 says the same as the fill value that is
+/// shown of `array`, which has the documents `source`.
 ///
 /// # Errors
 /// Those of [`MissingInV2::of`].

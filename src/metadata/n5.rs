@@ -132,7 +132,7 @@ pub fn parse_array(text: &[u8]) -> Result<ArrayMetadata, FormatError> {
     })
 }
 
-/// Refuses versions that may mean something else. A document without a version is of any.
+/// Refuses versions that may mean something else. A document without a version may be of any version.
 fn check_version(root: &Members<'_>) -> Result<(), FormatError> {
     let Some(value) = root.get_some("n5") else {
         return Ok(());
@@ -145,7 +145,7 @@ fn check_version(root: &Members<'_>) -> Result<(), FormatError> {
     }
 }
 
-/// Refuses the members of datasets whose blocks are more than blocks.
+/// Refuses the members of datasets that have shards or a list of codecs, whose files are more than blocks.
 fn check_members(root: &Members<'_>) -> Result<(), FormatError> {
     let found = ["shardSize", "codecs"].into_iter();
     match found.into_iter().find(|name| root.get_some(name).is_some()) {

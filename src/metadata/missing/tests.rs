@@ -126,13 +126,13 @@ fn a_document_of_v3_says_what_v2_masks() {
         [">f4", -9999.0, {"_ARRAY_DIMENSIONS": ["x"]}, {"_FillValue": "AAAAAICHw8A="}],
         ["<f8", "NaN", {"_ARRAY_DIMENSIONS": ["x"]}, {"_FillValue": "AAAAAAAA+H8="}],
         ["<c8", [1.5, -2.0], {"_ARRAY_DIMENSIONS": ["x"]}, {"_FillValue": ["AAAAAAAA+D8=", "AAAAAAAAAMA="]}],
-        // No fill value is no mask, and then the attribute is one.
+        // Without a fill value, the attribute is the mask.
         ["<i4", null, {"_ARRAY_DIMENSIONS": ["x"]}, {}],
         ["<f4", null, {"_ARRAY_DIMENSIONS": ["x"], "_FillValue": -9999.0}, {"_FillValue": "AAAAAICHw8A="}],
         // xarray reads no attribute for these types.
         ["<M8[s]", 0, {"_ARRAY_DIMENSIONS": ["x"]}, {}],
         ["|S2", "YQ==", {"_ARRAY_DIMENSIONS": ["x"]}, {}],
-        // Without a name for each dimension no xarray opens it.
+        // xarray opens no array without a name for each dimension.
         ["<i4", 0, {"a": 1}, {"a": 1}],
         ["<i4", 0, {"_ARRAY_DIMENSIONS": ["y", "x"]}, {"_ARRAY_DIMENSIONS": ["y", "x"]}],
     ]);

@@ -67,7 +67,7 @@ fn every_codec_has_its_name_and_place() {
                 + r#",{"name":"numcodecs.shuffle","configuration":{"elementsize":8}}"#
                 + r#",{"name":"numcodecs.gzip","configuration":{"level":9}}"#,
         ),
-        // NetCDF-C.
+        // NetCDF-C writes the numbers as text.
         (
             "<i4",
             r#"[{"id":"shuffle","elementsize":"8"},{"id":"zstd","level":"5"},{"id":"zlib","level":"5"}]"#,
