@@ -46,8 +46,8 @@ pub fn may_be_damaged(text: &[u8]) -> bool {
     !says_another().unwrap_or(false)
 }
 
-/// Whether `text`, which [`may_be_damaged`], is that of a document whose writer did not get to its end: it is empty, has zeros
-/// only, or begins an object.
+/// Whether `text`, which [`may_be_damaged`], is that of a document whose writer did not get to its end: it is empty,
+/// has only zeros, or begins an object.
 pub fn is_cut_off(text: &[u8]) -> bool {
     let mut told = (text.iter()).filter(|byte| **byte != 0 && !byte.is_ascii_whitespace());
     told.next().is_none_or(|first| *first == b'{')

@@ -82,7 +82,7 @@ fn spell(element: &Element, bytes: &[u8], dialect: Dialect) -> Result<Value, For
         Element::Raw { .. } | Element::Record(_) | Element::Variable(Variable::Bytes) => {
             base64::encode(bytes).into()
         }
-        // No chunk is filled with it.
+        // No chunk is filled with the fill value of objects.
         Element::Variable(Variable::Object) => 0.into(),
     })
 }

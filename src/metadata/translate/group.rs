@@ -8,8 +8,8 @@ use super::array::put_attributes;
 use super::texts::{EMPTY, attributes_in, check_known};
 use crate::error::FormatError;
 
-/// The stored documents of a group of the version `format` after the document `name` of it, which the
-/// view shows in another version, was `written`.
+/// The documents of a group that is stored in the version `format`, after its document `name`, which
+/// the view shows in another version, was `written`.
 ///
 /// # Errors
 ///

@@ -290,7 +290,7 @@ fn a_new_node_is_stored_in_the_version_of_its_group() {
     assert_eq!(metadata.shape.as_slice(), [9]);
     let attributes = String::from_utf8(stored.attributes.unwrap()).unwrap();
     assert_eq!(attributes, r#"{"_ARRAY_DIMENSIONS": ["x"], "a": 1.50}"#);
-    // xarray opens a variable of v2 without dimensions by the empty list alone.
+    // xarray opens a variable of v2 without dimensions only if it has the empty list.
     let scalar = ZARR_JSON.replace("[9]", "[]").replace("[3]", "[]");
     let scalar = scalar.replace(r#"["x"]"#, "[]");
     let stored = new(DocumentName::ZarrJson, &scalar, V3, StoredAs::V2).unwrap();
@@ -419,7 +419,7 @@ fn the_order_in_which_documents_are_written_does_not_matter() {
         [[9], "<i4", -9, -9, ["x"], {"n": 1, "_FillValue": -9}],
         [[9], "<f4", 1.5, 1.5, ["x"], {"n": 1, "_FillValue": "AAAAAAAA+D8="}],
         [[], "<i4", 0, 0, null, {"n": 1, "_FillValue": 0}],
-        // With zeros in place of `null`, xarray would take them for missing.
+        // If 0 took the place of `null`, xarray would take zeros for missing.
         [[9], "<i4", null],
         [[], "<i4", null],
     ]);

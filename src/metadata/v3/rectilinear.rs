@@ -21,7 +21,7 @@ use crate::grid::{AxisChunks, ChunkLengths};
 use crate::metadata::document::{Edits, JsonDocument, lengths_or_one, list_of};
 use crate::metadata::json::{self, Extension, Json, Members};
 
-/// How a grid spells the lengths of a dimension.
+/// The spelling of the lengths of a dimension in a grid.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Spelling {
     /// `rectilinear`.
