@@ -17,7 +17,7 @@
 //! big-endian elements, zeros up to a multiple of 2880
 //! ```
 //!
-//! Integers in FITS are signed, except bytes. For other types the sign bit is flipped, which
+//! Integers in FITS are signed, except bytes. For other integers the sign bit is flipped, which
 //! subtracts what `BZERO` adds. Then `BSCALE` and `BZERO` are those by which readers know unsigned integers, and
 //! `scale_factor`, `add_offset` and `units` go to the history. Readers return scaled values if `BSCALE` and
 //! `BZERO` are set.

@@ -9,10 +9,11 @@
 //! | 0.6 | `ome.multiscales` | those of the system in `coordinateSystems` to which the dataset leads | `coordinateTransformations` of the dataset |
 //!
 //! <https://ngff.openmicroscopy.org/0.5/> and <https://ngff.openmicroscopy.org/0.6/>, sections "axes",
-//! "coordinateTransformations" and "multiscales". `SpatialData` has versions of its own, such as `0.5-dev-spatialdata`, whose
-//! transformations of the multiscale are alternatives. A multiscale with invalid axes is skipped. A multiscale with transformations that
-//! are invalid, or that have no spacing along each axis, gives names and kinds, but neither spacings nor units, and the reason. So does
-//! an axis whose scale is not greater than 0, alone.
+//! "coordinateTransformations" and "multiscales". `SpatialData` has versions of its own, such as
+//! `0.5-dev-spatialdata`, whose transformations of the multiscale are alternatives. A multiscale with invalid axes is
+//! skipped. A multiscale with transformations that are invalid, or that have no spacing along each axis, gives names
+//! and kinds, but neither spacings nor units, and the reason. If the scale of an axis is not greater than 0, this holds
+//! for that axis alone.
 
 mod image_name;
 mod transforms;

@@ -10,7 +10,8 @@
 
 use crate::metadata::{Attributes, JsonTree};
 
-/// The text of the CRS that `object` describes; `None` if it is of another kind, or if a member is unknown or lacks.
+/// The text of the CRS that `object` describes; `None` if it is of another kind, or if a member is missing or has
+/// an unknown value.
 pub(super) fn wkt(object: &Attributes) -> Option<String> {
     let (keyword, base) = match object.text("type")? {
         "GeographicCRS" => ("GEOGCRS", None),
@@ -75,7 +76,7 @@ fn shape(ellipsoid: &Attributes) -> Option<String> {
         .or_else(|| ellipsoid.get("radius"))?;
     let flattening = match ellipsoid.get("inverse_flattening") {
         Some(flattening) => number(flattening)?,
-        // It is given by both axes, or is a sphere.
+        // The flattening follows from both axes. A sphere has none.
         None => match ellipsoid.number("semi_minor_axis") {
             Some(minor) if minor < major.as_number()? => {
                 let major = major.as_number()?;

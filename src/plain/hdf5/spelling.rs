@@ -1,4 +1,4 @@
-//! How the elements of an array are spelled in a file: their datatype, the transform of their bytes, and the additional
+//! The spelling of the elements of an array in a file: their datatype, the transform of their bytes, and the additional
 //! last dimension of those that become several values, such as text in `NetCDF`-4. Files of `NetCDF`-4 have only types
 //! that programs for `NetCDF` know.
 
@@ -11,7 +11,7 @@ use crate::error::FormatError;
 use crate::plain::cf::{COMPLEX, MOST_TEXT, text_dimension, time};
 use crate::plain::{FileFormat, RecordText, TextField, Transform};
 
-/// How the elements of an array are spelled.
+/// The spelling of the elements of an array.
 #[derive(Debug)]
 pub(super) struct Spelling {
     /// The datatype message.

@@ -113,7 +113,7 @@ fn sizes_are_pixels_per_unit() {
     let text = text(&file);
     let lines = "\nunit=micron\nspacing=2.0\nfinterval=30.0\nyorigin=-10.0\nzorigin=-1.5\nloop=";
     assert!(text.contains(lines), "{text}");
-    // Readers would take a size of z that is not known for 1 micron.
+    // Readers would take an unknown size of z for 1 micron.
     let mut partly = array.clone();
     partly.axes[1].spacing = None;
     let file = whole(&layout(&partly).unwrap(), &[(&partly, &bytes)]);

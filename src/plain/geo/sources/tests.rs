@@ -3,8 +3,8 @@ use super::*;
 
 const TRANSFORM: Affine = [500_000.0, 10.0, 0.0, 4_600_000.0, 0.0, -10.0];
 
-/// An array with dimensions t, y and x of 2, 3 and 4 elements, and the groups above it: paths of the array, and
-/// attributes.
+/// An array with dimensions t, y and x of 2, 3 and 4 elements, and the groups above it: the path of the array in each,
+/// and its attributes.
 fn of(own: &str, groups: &[(&str, &str)], mapping: Option<&str>) -> GeoFacts {
     of_names(&["t", "y", "x"], own, groups, mapping)
 }
