@@ -170,8 +170,8 @@ impl<'a> ChunkOrder<'a> {
         self.in_grid(&self.along(ChunkEvent::Left, number)?)
     }
 
-    /// One past the last byte in the run of the chunk that is left as number `number`, in tiles one past the last tile;
-    /// `None` after the last chunk.
+    /// One past the last byte in the run of the chunk that is left as number `number`; where the elements are in tiles,
+    /// one past the last tile of the chunk. `None` after the last chunk.
     pub fn end(&self, number: u64) -> Option<u64> {
         let along = self.along(ChunkEvent::Left, number)?;
         let axes = self.axes.iter().zip(along).zip(self.run.strides());
@@ -180,8 +180,8 @@ impl<'a> ChunkOrder<'a> {
         last.sum::<u64>().checked_add(self.tile_len())
     }
 
-    /// The number in the order of meeting of the chunk that has byte `at` of the run, in tiles of the last chunk that
-    /// reaches into the tile. Past the end, that of the last chunk.
+    /// The number in the order of meeting of the chunk that has byte `at` of the run; where the elements are in tiles,
+    /// of the last chunk that reaches into the tile of this byte. Past the end, the number of the last chunk.
     pub fn number_at(&self, at: u64) -> u64 {
         let mut rest = at.min(self.run.len().saturating_sub(1));
         let along = self

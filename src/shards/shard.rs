@@ -29,13 +29,13 @@ pub(super) struct ShardState {
     /// Journals of parts that are being packed.
     pub(super) sealed: Vec<Journal>,
     pub(super) parts: BTreeMap<u64, StagedPart>,
-    /// All parts up to this number are packed, or other parts that have replaced them are.
+    /// All parts up to this number are packed, or were replaced by parts that are packed.
     pub(super) packed_until: u64,
     /// The version of the shard on which all parts are based.
     pub(super) base: Base,
     pub(super) first: Instant,
     pub(super) last: Instant,
-    /// When the last pack failed.
+    /// The time of the last pack, if it failed.
     pub(super) failed: Option<Instant>,
     /// Whether the shard was taken out of the table.
     pub(super) is_unregistered: bool,
@@ -166,7 +166,7 @@ impl StagedShard {
         self.lock().parts.len()
     }
 
-    /// How many parts are in journals that were deleted.
+    /// The number of parts in journals that were deleted.
     pub(super) fn n_deleted(&self) -> usize {
         let state = self.lock();
         let is_deleted = |part: &&StagedPart| part.file.is_deleted();

@@ -1,7 +1,7 @@
 use super::super::testing::{array, check_slices, counting, whole};
 use super::*;
 
-/// The header of `np.save`: version, text without blanks at its end, and bytes.
+/// The header of `np.save`: version, text without blanks at its end, and length in bytes.
 fn told(typestr: &str, shape: &[u64]) -> (u8, String, usize) {
     let header = header(&array("t", typestr, shape)).unwrap();
     assert_eq!(&header[..6], b"\x93NUMPY");
@@ -57,7 +57,7 @@ fn shapes_are_tuples_with_room_to_grow() {
         (&[0, 2], "(0, 2)", 128),
         // 68 characters, 20 blanks to grow, the line feed and ten bytes before: 99.
         (&[1, 1_000_000_000, 1], "(1, 1000000000, 1)", 128),
-        // 97 characters instead: 128 without a blank, which NumPy makes 192.
+        // With 97 characters, no blank is needed to get to 128, but NumPy adds 64.
         (
             &[1, 1_000_000_000, 1_000_000_000_000_000_000, 11_111_111],
             "(1, 1000000000, 1000000000000000000, 11111111)",

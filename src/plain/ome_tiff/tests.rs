@@ -222,7 +222,7 @@ fn a_million_planes_take_no_memory() {
         assert_eq!(strip[3], payload + plane_index * plane);
         let expected = if plane_index == 999_999 { 0 } else { at + 236 };
         assert_eq!(next as u64, expected);
-        // Cut anywhere, and with the end of the one before.
+        // A read may begin in the directory before, and end anywhere.
         let around = read(&layout, &[], at - 5, 100);
         assert_eq!(around[5..], whole[..95]);
     }

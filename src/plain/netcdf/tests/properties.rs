@@ -19,7 +19,7 @@ fn arrays() -> impl Strategy<Value = Vec<Array>> {
     prop::collection::vec(array, 0..6).prop_map(|drawn| {
         let arrays = drawn.into_iter().enumerate().map(|(id, (typestr, axes))| {
             let (mut shape, names): (Vec<u64>, Vec<&str>) = axes.into_iter().unzip();
-            // One name has one length, so that several arrays share a record dimension.
+            // The name `t` has one length, so that several arrays share a record dimension.
             for (length, name) in shape.iter_mut().zip(&names) {
                 if *name == "t" {
                     *length = 3;
