@@ -55,14 +55,14 @@ pub use self::form::{is_named_as_zip, may_be_store_file};
 /// The memory budget of one set of references, a half of which its references may take.
 const SET_BYTES: u64 = 32 << 20;
 
-/// How many files on a server are looked at concurrently. Local ones are looked at one after the other, because the
-/// directory of a zip file may take much memory.
+/// The number of files on a server that are looked at concurrently. Local files are looked at one after the other,
+/// because the directory of a zip file may take much memory.
 const MOST_LOOKS: usize = 16;
 
 /// The documents that show that a prefix is in a Zarr hierarchy.
 const DOCUMENTS: [&[u8]; 4] = [b"zarr.json", b".zgroup", b".zarray", b".zmetadata"];
 
-/// Which stores in a store are looked into.
+/// The stores in a store that are looked into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NestedForms {
     /// Only directories: files are shown as they are stored.
@@ -80,17 +80,17 @@ pub struct NestedStores {
     profile: Profile,
     /// The address of `within`, to which the addresses in references are relative.
     address: Option<Address>,
-    /// How sets of references are opened.
+    /// The options with which sets of references are opened.
     options: OpenOptions,
     known: SharedContents,
     open: OpenStores,
-    /// One of these is held while a file is looked at, which its key chooses.
+    /// One of these locks is held while a file is looked at. The key of the file chooses the lock.
     looking: Vec<Mutex<()>>,
     /// Held while a set of references is opened: that takes several times the memory of its references.
     opening_set: Mutex<()>,
 }
 
-/// Where a path lies.
+/// The place of a path.
 enum Place {
     /// In the outer store.
     Outside,
@@ -139,7 +139,7 @@ impl NestedStores {
         }
     }
 
-    /// Where `path` lies. A zip file itself is the root of its own store.
+    /// The place of `path`. A zip file itself is the root of its own store.
     fn place(&self, path: &Prefix) -> Result<Place, StoreError> {
         for (end, form) in named_forms(path.as_bytes()) {
             let (file, rest) = path.as_bytes().split_at(end);
@@ -151,7 +151,7 @@ impl NestedStores {
         Ok(Place::Outside)
     }
 
-    /// Like [`NestedStores::place`], of a key: a zip file itself is an object of the outer store.
+    /// Like [`NestedStores::place`], for a key: a zip file itself is an object of the outer store.
     fn place_of(&self, key: &Key) -> Result<Option<NestedKey>, StoreError> {
         Ok(match self.place(&key.parent())? {
             Place::Within(store, parent) => {

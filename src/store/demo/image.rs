@@ -53,7 +53,7 @@ const SQUARE: i32 = 32;
 /// The value where there is no cell.
 const DARK: i32 = 200;
 
-/// The pyramid.
+/// Inserts the pyramid.
 pub(super) fn insert_image(store: &MemoryStore) {
     insert(store, "cells/zarr.json", CELLS);
     insert_level(store, 0, SHAPE, element);
@@ -61,7 +61,7 @@ pub(super) fn insert_image(store: &MemoryStore) {
     insert_level(store, 1, [channels, height / 2, width / 2], mean);
 }
 
-/// A level whose elements are `element` of their indices.
+/// Inserts a level. `element` returns the element at its indices.
 fn insert_level(store: &MemoryStore, level: u8, shape: [u16; 3], element: fn([u16; 3]) -> u16) {
     let document = format!(
         r#"{{

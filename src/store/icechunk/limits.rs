@@ -1,4 +1,4 @@
-//! How much memory the files of a repository may take.
+//! The memory that the files of a repository may take.
 //!
 //! ```text
 //! twice    the limit of a list of branches or a snapshot: one that is shown, and one that takes its place

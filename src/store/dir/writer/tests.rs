@@ -84,7 +84,7 @@ impl Fixture {
         fs::write(self.path.join("a/c/0"), text).unwrap();
     }
 
-    /// The names in the directory of this program.
+    /// The number of names in the directory of this program.
     fn temporaries(&self) -> usize {
         let own = self.path.join(".zarr-mount");
         fs::read_dir(own).map_or(0, Iterator::count)

@@ -163,8 +163,8 @@ impl DirWriter {
         Ok(())
     }
 
-    /// Makes the names in `prefix`, and of the directories above it, survive a loss of power. If `prefix` does not
-    /// exist, its absence survives by the directories above it.
+    /// Makes the names in `prefix` and in the directories above it survive a loss of power. If `prefix` does not exist,
+    /// its absence survives, because the directories above it are synced.
     ///
     /// # Errors
     /// [`StoreError::Io`].
