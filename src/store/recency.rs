@@ -7,12 +7,12 @@ thread_local! {
     static SINCE: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// When an answer of a store was requested and arrived.
+/// The times at which an answer of a store was requested and arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AnswerTimes {
-    /// When the request was sent.
+    /// The time at which the request was sent.
     pub asked: Instant,
-    /// When the answer had arrived, or the first one with the same content.
+    /// The time at which the answer had arrived, or the first answer with the same content.
     pub answered: Instant,
 }
 
@@ -27,8 +27,8 @@ impl AnswerTimes {
     }
 }
 
-/// Decides which remembered answers of a store, or of a layer above it, this thread accepts. Otherwise, they are
-/// trusted for the time to live.
+/// Decides which remembered answers of a store, or of a layer above it, this thread accepts. Outside of a scope,
+/// answers are trusted for the time to live.
 #[derive(Debug)]
 pub enum Recency {}
 
@@ -53,7 +53,7 @@ impl Recency {
         SINCE.get()
     }
 
-    /// Whether the answer to a request counts that was sent at `asked`.
+    /// Whether the answer to a request that was sent at `asked` counts.
     pub fn admits(asked: Instant) -> bool {
         Recency::since().is_none_or(|since| asked >= since)
     }

@@ -136,7 +136,7 @@ impl Document<'_> {
     }
 
     /// Refuses a document that a strict reader of its version does not accept, or whose chunks such a reader looks for
-    /// under other keys. `shown` are the changes of the writer; `None` for a new document.
+    /// under other keys. `shown` is the document that the writer has changed; `None` for a new document.
     fn check_strict(
         &self,
         metadata: &ArrayMetadata,
@@ -175,8 +175,8 @@ impl Document<'_> {
     }
 }
 
-/// The node that the new document `written` of this name describes. A document that does not describe a node alone
-/// counts as that of a group.
+/// The node that the new document `written` of this name describes. A document that does not describe a node by
+/// itself counts as that of a group.
 ///
 /// # Errors
 /// [`FormatError`] when no reader could use it.

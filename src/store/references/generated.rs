@@ -121,9 +121,9 @@ impl Generator {
         })
     }
 
-    /// How many references it makes.
+    /// The number of references that it makes.
     pub(super) fn n_products(&self) -> u64 {
-        // A dimension without values makes all products none, however many the others have.
+        // If one dimension has no values, there are no products, however many values the others have.
         let lengths = || self.dimensions.iter().map(|(_, dimension)| dimension.len());
         if lengths().any(|length| length == 0) {
             return 0;
@@ -189,7 +189,7 @@ impl Generator {
         Ok(ReferenceValue::Range(url, number(offset)?, number(length)?))
     }
 
-    /// The key, with `0` for what differs.
+    /// The key, with `0` for each expression that names a dimension.
     ///
     /// # Errors
     /// A message, for other expressions without a value.

@@ -16,7 +16,7 @@ pub struct Flat {
     refused: AtomicUsize,
 }
 
-/// How a [`Flat`] store answers requests to list names.
+/// The way in which a [`Flat`] store refuses requests to list names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// With [`StoreError::Unlisted`].
@@ -44,7 +44,7 @@ impl Flat {
         }
     }
 
-    /// How many listings were refused.
+    /// The number of listings that were refused.
     pub fn refused(&self) -> usize {
         self.refused.load(Ordering::Relaxed)
     }

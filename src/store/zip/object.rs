@@ -26,8 +26,8 @@ use super::file::read_error;
 use super::inflate::{EntryInflater, check_crc};
 use crate::store::{Key, Object, ObjectMeta, ReadRange, StoreError};
 
-/// The longest part of a deflated entry of an object that is read at once when the entry is read
-/// whole.
+/// The longest part of a deflated entry that is read at once, if the zip file is an object and the
+/// entry is read whole.
 const MOST_INPUT_BYTES: u64 = 8 << 20;
 
 /// The longest part that is read at once when ranges of the entry are read. Its memory is held until the last range is
@@ -237,7 +237,7 @@ impl ZipObject {
         Ok(())
     }
 
-    /// An inflater at the start of the entry. For an object, up to `most_bytes` are read now.
+    /// An inflater at the start of the entry. If the zip file is an object, up to `most_bytes` are read now.
     fn inflater(&self, most_bytes: u64) -> Result<EntryInflater, StoreError> {
         let stored = self.extent.stored;
         let after = |start: u64, len: u64| {
