@@ -19,7 +19,7 @@ pub(crate) struct Rules {
     pub(crate) merge: Merge,
     /// The outcome for a draft whose writer may have read the opened version, if another program has changed the object.
     pub(crate) conflict: Conflict,
-    /// Which bytes a draft has.
+    /// The bytes that a draft has.
     pub(crate) draft: DraftBytes,
     /// Whether the file is a document. Its text is made from other objects, too. After a commit the document may show
     /// another text than the written one, with the same meaning.
@@ -39,7 +39,7 @@ pub(crate) enum Merge {
     Members,
 }
 
-/// Which bytes a draft has, and where.
+/// The bytes that a draft has, and their place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DraftBytes {
     /// The bytes that the store gets. They are in a file.

@@ -98,7 +98,7 @@ pub struct View {
     documents: Documents,
     arrays: Arc<Arrays>,
     requests: RequestCounters,
-    /// When the view was made.
+    /// The time at which the view was made.
     since: SystemTime,
     log: OwnLog,
     /// The reasons why the last changes were refused.
@@ -107,7 +107,7 @@ pub struct View {
     copies: NameLocks,
 }
 
-/// How many refused changes are remembered.
+/// The number of refused changes that are remembered.
 const MOST_REFUSED: usize = 100;
 
 /// The number of chunks that are decoded at once: `wanted`, or fewer where the address space of the
@@ -253,7 +253,7 @@ impl View {
         })
     }
 
-    /// How many chunks [`View::recover`] has found in journals, and how many of them it has handled so far.
+    /// The number of chunks that [`View::recover`] has found in journals, and of those that it has handled so far.
     pub fn recovery(&self) -> (u64, u64) {
         let writings = self.tree.writings.as_ref();
         writings.map_or((0, 0), |writings| writings.staging().recovery())

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use Kind::{Counter, Gauge, Quantiles};
 
-/// How a metric changes.
+/// The way in which a metric changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// It grows from the mount on.

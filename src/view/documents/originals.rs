@@ -19,7 +19,7 @@ const MOST_BYTES: u64 = 8 << 20;
 /// The most consolidated documents whose originals are remembered.
 const MOST_TEXTS: NonZeroUsize = NonZeroUsize::new(4096).expect("4096 is not 0");
 
-/// The locks of consolidated documents, which are held while one is made. Few documents share a lock.
+/// The number of locks. One is held while a consolidated document is made. Few documents share a lock.
 const STRIPES: usize = 16;
 
 /// The originals of each consolidated document.

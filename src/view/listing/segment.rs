@@ -16,7 +16,7 @@ pub struct DirectoryPosition {
     pub(in crate::view) cursor: Cursor,
     /// The rank of that name among the stored chunks of the directory, or a hash of the name.
     pub(in crate::view) rank: u64,
-    /// How many entries of that name were yielded.
+    /// The number of entries of that name that were yielded.
     pub(in crate::view) next: u64,
 }
 

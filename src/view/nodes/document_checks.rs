@@ -21,9 +21,9 @@ pub(in crate::view) struct DocumentChecks {
 struct State {
     /// The check that began last, of those that have ended.
     last: Option<Check>,
-    /// When the checks that are under way began, in order.
+    /// The times at which the checks that are under way began, in order.
     under_way: Vec<Instant>,
-    /// How long the latest check took.
+    /// The duration of the latest check.
     duration: Duration,
 }
 

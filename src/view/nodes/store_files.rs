@@ -12,14 +12,14 @@ use crate::view::options::ViewKind;
 use crate::view::tree::Tree;
 
 impl Tree {
-    /// The attributes of the directory as which the stored object `name` in `folder` is shown;
-    /// `None` if it is shown as a file, or does not exist.
+    /// The attributes of the directory that stands for the stored object `name` in `folder`;
+    /// `None` if the object is shown as a file, or does not exist.
     pub(in crate::view) fn store_directory(
         &self,
         folder: &NodeDirectory,
         name: &[u8],
     ) -> Result<Option<ObjectMeta>, Error> {
-        // The cheap checks come first: what a file holds is read.
+        // The cheap checks come first, because the next one reads the file.
         if folder.resolved.view == ViewKind::Keys
             || !may_be_store_file(name)
             || !matches!(folder.resolved.node, Node::Implicit)

@@ -7,8 +7,8 @@ use super::*;
 use crate::plain::FileFormat;
 use crate::store::testing::{Call, CallKind, Recording, wrap};
 
-/// How often the most often read document is read, when the files of `depth` groups within each other are examined.
-/// Each file holds all groups below its group.
+/// The number of reads of the document that is read most often, when the files of `depth` groups within each other are
+/// examined. Each file holds all groups below its group.
 fn most_reads_of_a_document(depth: usize) -> usize {
     let mut keys = Vec::new();
     for path in (0..=depth).map(|depth| "g/".repeat(depth)) {
@@ -106,7 +106,7 @@ fn the_calls_for_each_file_do_not_grow_with_the_depth_of_groups() {
 
 #[test]
 fn documents_are_read_once_for_the_files_of_all_groups_above_many_arrays() {
-    // The members of all of them take more memory than is remembered without the budget.
+    // The members of all files take more memory than is kept without reservations from the budget.
     let (depth, arrays_each) = (10, 300);
     let recording = Arc::default();
     let fixture = nested(depth, arrays_each, Freshness::Immutable, &recording);
