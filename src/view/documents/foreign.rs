@@ -97,7 +97,7 @@ impl Documents {
     /// directories of its chunks, before its document, and must not find a group there. In a mount with `--rw`, only a
     /// directory with nodes below it is shown as a group.
     fn may_become_array(&self, resolved: &NodePath) -> Result<bool, Error> {
-        let is_new = matches!(resolved.node, Node::Implicit) && !resolved.path.is_root();
+        let is_new = matches!(resolved.node, Node::Implicit);
         if !self.tree.is_writable() || !is_new {
             return Ok(false);
         }

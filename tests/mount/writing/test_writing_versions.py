@@ -670,3 +670,19 @@ def test_a_group_is_copied_whatever_comes_first(stored, shown, order, tmp_path, 
             found = zarr.open_group(str(root), mode="r")[name]
             assert dict(found.attrs) == {"title": "kept"} and dict(found["with"].attrs) == {"unit": "m"}
             np.testing.assert_array_equal([found["with"][...], found["without"][...]], [[1] * 8, [2] * 8])
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("target", ["v2", "v3"])
+def test_an_empty_store_has_no_group_yet(view, target, tmp_path, mount):
+    """A group that the mount shows there would be in the way of the one that a library makes, or would take its attributes away."""
+    (tmp_path / "store").mkdir()
+    made = mount(tmp_path / "store", "--rw", "--view", view, "--as", target)
+    assert os.listdir(made.path) == []
+    options = {"zarr_format": int(target[1]), "attributes": {"title": "t"}}
+    group = zarr.create_group(str(made.path), **options)
+    group.create_array("a", data=DATA, chunks=(4, 4), compressors=None)
+    made.unmount()
+    found = zarr.open_group(str(tmp_path / "store"), mode="r")
+    assert dict(found.attrs) == {"title": "t"}
+    np.testing.assert_array_equal(found["a"][...], DATA)
