@@ -19,6 +19,11 @@ pub(super) const NO_NAMES: &str = "the web server does not list names";
 /// The failure of a web server whose answer is no list of names.
 const NO_LIST: &str = "the web server sent no list of names";
 
+/// The failure of a server that has sent pages without names for as long as a request may take.
+pub(super) fn no_end() -> Failure {
+    Failure::transient("the server sends page after page without names")
+}
+
 /// A request for a page of names.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PageRequest {
@@ -194,8 +199,9 @@ fn check_below(names: &ListResult, start: &str) -> Result<(), Failure> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::sync::Arc;
+    use std::time::Duration;
 
     use object_store::list::PaginatedListStore;
     use object_store::memory::InMemory;
@@ -203,10 +209,62 @@ mod tests {
 
     use super::*;
     use crate::store::disk_cache::Origin;
+    use crate::store::remote::RemoteStore;
     use crate::store::remote::backend::Backend;
     use crate::store::remote::credentials::access::Access;
     use crate::store::remote::options::RemoteOptions;
     use crate::store::remote::url::RemoteUrl;
+
+    /// A server whose first pages have no names, each with the token of the page after it. The last page has these
+    /// prefixes.
+    pub(in crate::store::remote) struct EmptyPages {
+        pub(in crate::store::remote) count: usize,
+        pub(in crate::store::remote) prefixes: &'static [&'static str],
+    }
+
+    #[async_trait::async_trait]
+    impl PaginatedListStore for EmptyPages {
+        async fn list_paginated(
+            &self,
+            _: Option<&str>,
+            options: PaginatedListOptions,
+        ) -> object_store::Result<PaginatedListResult> {
+            let number = options.page_token.map_or(0, |token| token.parse().unwrap());
+            let (prefixes, page_token) = if number < self.count {
+                (&[][..], Some((number + 1).to_string()))
+            } else {
+                (self.prefixes, None)
+            };
+            Ok(PaginatedListResult {
+                result: ListResult {
+                    common_prefixes: prefixes.iter().map(|&prefix| prefix.into()).collect(),
+                    objects: Vec::new(),
+                    extensions: object_store::Extensions::default(),
+                },
+                page_token,
+            })
+        }
+    }
+
+    /// A store in the bucket `bucket`, whose names `pages` lists. No server has its objects. Requests are repeated for
+    /// `timeout`.
+    pub(in crate::store::remote) fn listed_by(
+        pages: impl PaginatedListStore + 'static,
+        timeout: Duration,
+    ) -> RemoteStore {
+        let options = RemoteOptions {
+            anonymous: true,
+            region: Some("us-east-1".to_owned()),
+            endpoint: Some("http://127.0.0.1:1".to_owned()),
+            timeout,
+            ..RemoteOptions::default()
+        };
+        let url = RemoteUrl::parse("s3://bucket").unwrap().unwrap();
+        let mut store = RemoteStore::open(url, &options).unwrap();
+        let shared = Arc::get_mut(&mut store.shared).unwrap();
+        shared.client.pages = Some(Arc::new(pages));
+        store
+    }
 
     /// A server whose pages have no names, and this token.
     struct Tokens(&'static str);

@@ -1,10 +1,12 @@
 //! Whether a key is an object, or a prefix of others.
 
+use std::time::Instant;
+
 use futures_util::join;
 
 use super::documents::is_no_prefix;
 use super::failure::Failure;
-use super::pages::PageRequest;
+use super::pages::{PageRequest, no_end};
 use super::shared::Shared;
 use crate::store::{Key, ObjectMeta, Prefix, Stat, StatKind, StoreError};
 
@@ -49,28 +51,75 @@ impl Shared {
         let Some(start) = self.client.start_of(prefix) else {
             return Ok(false);
         };
-        let request = PageRequest {
+        let mut request = PageRequest {
             start,
             most: Some(1),
             ..PageRequest::default()
         };
-        let (has, begun) = match self.page(request).await {
-            Ok(page) => {
-                let has = !page.names.objects.is_empty() || !page.names.common_prefixes.is_empty();
-                (has, page.asked)
-            }
-            Err(
-                Failure::Absent | Failure::Denied(_) | Failure::Refused(_) | Failure::Unusable(_),
-            ) => return Ok(false),
-            Err(failure) => {
-                return Err(failure.into_error(prefix, false));
+        let begun = Instant::now();
+        let mut asked = begun;
+        let has = loop {
+            let page = match self.page(request.clone()).await {
+                Ok(page) => page,
+                Err(
+                    Failure::Absent
+                    | Failure::Denied(_)
+                    | Failure::Refused(_)
+                    | Failure::Unusable(_),
+                ) => return Ok(false),
+                Err(failure) => {
+                    return Err(failure.into_error(prefix, false));
+                }
+            };
+            asked = asked.min(page.asked);
+            let has = !page.names.objects.is_empty() || !page.names.common_prefixes.is_empty();
+            match page.token {
+                // Names may follow a page without names, whose own may be ones that no path has.
+                Some(_) if !has && begun.elapsed() >= self.client.deadline => {
+                    return Err(no_end().into_error(prefix, false));
+                }
+                Some(token) if !has => {
+                    request.token = Some(token);
+                    request.most = None;
+                }
+                _ => break has,
             }
         };
         if has {
-            self.remembered.put_prefix(prefix, begun);
+            self.remembered.put_prefix(prefix, asked);
         } else {
-            self.remembered.put_no_prefix(prefix, begun);
+            self.remembered.put_no_prefix(prefix, asked);
         }
         Ok(has)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::super::pages::tests::{EmptyPages, listed_by};
+    use super::*;
+
+    #[test]
+    fn a_page_without_names_does_not_show_that_there_are_none() {
+        for (count, prefixes, expected) in [
+            (0, &[][..], Some(false)),
+            (0, &["a/b"], Some(true)),
+            (2, &[], Some(false)),
+            (2, &["a/b"], Some(true)),
+            (usize::MAX, &[], None),
+        ] {
+            let is_endless = expected.is_none();
+            let timeout = Duration::from_millis(if is_endless { 200 } else { 60_000 });
+            let store = listed_by(EmptyPages { count, prefixes }, timeout);
+            let prefix = Key::parse(b"a").unwrap().to_prefix();
+            let (shared, asked) = (Arc::clone(&store.shared), prefix.clone());
+            let has = async move { shared.has_names(&asked).await };
+            let has = store.shared.runtime.wait_for(has).unwrap();
+            assert_eq!(has.ok(), expected, "{count}");
+            assert_eq!(store.shared.remembered.has_prefix(&prefix), expected);
+        }
     }
 }
