@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::absences::ListedNames;
 use super::failure::Failure;
-use super::pages::{Page, PageRequest};
+use super::pages::{Page, PageRequest, no_end};
 use super::shared::Shared;
 use super::tag::prefix_attributes;
 use crate::store::{
@@ -37,6 +37,8 @@ pub(super) struct RemoteListing {
     begun: Instant,
     /// Whether a page was kept on disk.
     has_kept: bool,
+    /// When the first page arrived of those without names that follow each other up to here.
+    empty_since: Option<Instant>,
 }
 
 /// The page that follows.
@@ -75,6 +77,7 @@ impl RemoteListing {
             names: is_first.then(HashSet::new),
             begun: Instant::now(),
             has_kept: false,
+            empty_since: None,
         };
         listing.request(None, offset);
         listing.take_page()?;
@@ -115,9 +118,16 @@ impl RemoteListing {
         }
         self.begun = self.begun.min(page.asked);
         self.has_kept |= page.is_kept;
-        self.add(page);
+        let has_names = self.add(page);
         if matches!(self.next, NextPage::None) {
             self.tell_absences();
+        } else if has_names {
+            self.empty_since = None;
+        } else {
+            let since = *self.empty_since.get_or_insert_with(Instant::now);
+            if since.elapsed() >= self.shared.client.deadline {
+                return Err(self.error(no_end()));
+            }
         }
         Ok(())
     }
@@ -160,8 +170,9 @@ impl RemoteListing {
         }
     }
 
-    /// Adds the entries of a page, in the order of their keys, and remembers their versions.
-    fn add(&mut self, page: Page) {
+    /// Adds the entries of a page, in the order of their keys, and remembers their versions. Returns whether the page has
+    /// entries, which may all be left out.
+    fn add(&mut self, page: Page) -> bool {
         let (checked, is_kept) = (page.asked, page.is_kept);
         let mut entries = Vec::new();
         for prefix in page.names.common_prefixes {
@@ -183,7 +194,8 @@ impl RemoteListing {
                 self.shared.put_listed(&key, (checked, is_kept), found);
             }
         }
-        if !entries.is_empty() {
+        let has_entries = !entries.is_empty();
+        if has_entries {
             self.shared.remembered.put_prefix(&self.prefix, checked);
         }
         if let Some(names) = &mut self.names {
@@ -196,6 +208,7 @@ impl RemoteListing {
         let after = self.after.as_bytes();
         entries.retain(|entry| after.is_empty() || entry.cursor.as_bytes() > after);
         self.entries.extend(entries);
+        has_entries
     }
 
     /// The name of the entry at `path` of the bucket; `None` if the path is not one level below the
@@ -252,4 +265,29 @@ impl Listing for RemoteListing {
 /// Attributes that all prefixes have.
 pub(super) fn attributes_of_prefixes() -> ObjectMeta {
     prefix_attributes(std::time::SystemTime::now())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::pages::tests::{EmptyPages, listed_by};
+    use super::*;
+    use crate::store::Store;
+
+    #[test]
+    fn pages_without_names_are_passed_over_for_a_while() {
+        for (count, is_endless) in [(3, false), (usize::MAX, true)] {
+            let timeout = Duration::from_millis(if is_endless { 200 } else { 60_000 });
+            let prefixes = &["a/b"];
+            let store = listed_by(EmptyPages { count, prefixes }, timeout);
+            let prefix = Key::parse(b"a").unwrap().to_prefix();
+            let listing = store.list(&prefix, Cursor::START, Detail::Names);
+            let found = listing.unwrap().unwrap().next_entry();
+            assert_eq!(found.is_err(), is_endless);
+            if let Ok(found) = found {
+                assert_eq!(found.unwrap().name, b"b");
+            }
+        }
+    }
 }
