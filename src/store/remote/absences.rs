@@ -16,6 +16,9 @@ use crate::store::{AnswerTimes, Key, Prefix};
 /// The most prefixes that are watched, each with some thousand names at most.
 const MOST_PREFIXES: NonZeroUsize = NonZeroUsize::new(64).expect("64 is not 0");
 
+/// The most keys of which is remembered that answers about them were doubted.
+const MOST_DOUBTS: NonZeroUsize = NonZeroUsize::new(1 << 10).expect("1024 is not 0");
+
 /// After this many absent objects, names are listed.
 const FIRST_MISSES: u32 = 3;
 
@@ -28,6 +31,8 @@ pub(super) struct Absences {
     /// How long a listing is trusted.
     trust: Arc<Trust>,
     by_prefix: Mutex<LruCache<Prefix, Watched>>,
+    /// Keys about which earlier answers do not count.
+    doubts: Mutex<LruCache<Key, Instant>>,
 }
 
 /// The names below one prefix.
@@ -52,6 +57,7 @@ pub(super) struct ListingTask<'a> {
 impl ListingTask<'_> {
     /// Remembers the listing, which may have failed.
     pub(super) fn finish(self, listed: Option<ListedNames>) {
+        let listed = listed.map(|listed| self.absences.without_doubts(&self.prefix, listed));
         if let Some(watched) = self.absences.by_prefix.lock().peek_mut(&self.prefix) {
             watched.most_misses = watched.most_misses.saturating_mul(2).min(MOST_MISSES);
             watched.misses = 0;
@@ -107,6 +113,7 @@ impl Absences {
         Absences {
             trust,
             by_prefix: Mutex::new(LruCache::new(MOST_PREFIXES)),
+            doubts: Mutex::new(LruCache::new(MOST_DOUBTS)),
         }
     }
 
@@ -157,6 +164,22 @@ impl Absences {
         }
     }
 
+    /// Notes that an object may be at `key`, whatever a listing shows that was requested before.
+    pub(super) fn doubt(&self, key: &Key) {
+        self.doubts.lock().put(key.clone(), Instant::now());
+        self.remove(key);
+    }
+
+    /// `listed` with the names of keys that were doubted since it was requested: an object may be there.
+    fn without_doubts(&self, prefix: &Prefix, mut listed: ListedNames) -> ListedNames {
+        for (key, at) in self.doubts.lock().iter() {
+            if *at >= listed.checked && key.parent() == *prefix {
+                listed.names.insert(key.name().to_vec());
+            }
+        }
+        listed
+    }
+
     /// The task of listing the names around `key`, if they should be listed now. Until it is done or dropped, other
     /// callers get `None`.
     pub(super) fn take_listing(&self, key: &Key) -> Option<ListingTask<'_>> {
@@ -182,6 +205,7 @@ impl Absences {
 
     /// Remembers a listing of all names below `prefix`.
     pub(super) fn put_all(&self, prefix: &Prefix, listed: ListedNames) {
+        let listed = self.without_doubts(prefix, listed);
         let mut by_prefix = self.by_prefix.lock();
         by_prefix
             .get_or_insert_mut(prefix.clone(), Watched::new)
@@ -253,6 +277,28 @@ mod tests {
         absences.put_all(&key("c").to_prefix(), listed("", None, &[]));
         assert!(absences.has(&key("c/4")), "nothing follows");
         assert!(!absences.has(&key("d/4")));
+    }
+
+    #[test]
+    fn a_listing_tells_nothing_of_a_key_that_was_doubted_since_it_was_requested() {
+        let absences = Absences::new(Arc::new(Trust::new(None, false)));
+        let (doubted, prefix) = (key("c/9"), key("c").to_prefix());
+        for is_task in [true, false] {
+            let of_before = listed("", None, &[]);
+            absences.doubt(&doubted);
+            if is_task {
+                (0..FIRST_MISSES).for_each(|n| absences.add(&key(&format!("c/{n}"))));
+                let task = absences.take_listing(&doubted);
+                task.unwrap().finish(Some(of_before));
+            } else {
+                absences.put_all(&prefix, of_before);
+            }
+            let told = ["c/8", "c/9"].map(|name| absences.has(&key(name)));
+            assert_eq!(told, [true, false], "{is_task}");
+            // This listing is later.
+            absences.put_all(&prefix, listed("", None, &["8"]));
+            assert!(absences.has(&doubted));
+        }
     }
 
     #[test]

@@ -291,6 +291,8 @@ impl Remembered {
     /// Forgets the version at `key`, which is no longer there.
     pub(super) fn forget(&self, key: &Key) {
         self.keys.lock().pop(key);
+        // A listing that was requested before the object was there may have arrived since.
+        self.absences.doubt(key);
         self.documents.lock().forget(key);
     }
 
@@ -298,7 +300,7 @@ impl Remembered {
     /// are kept, because it may not have changed.
     pub(super) fn doubt(&self, key: &Key) {
         self.keys.lock().pop(key);
-        self.absences.remove(key);
+        self.absences.doubt(key);
     }
 
     /// Keeps the bytes of a document.
@@ -340,5 +342,44 @@ impl KeptDocuments {
         {
             self.bytes -= bytes.len();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use object_store::ObjectMeta as ServerMeta;
+
+    use super::super::absences::ListedNames;
+    use super::super::tag::LastModified;
+    use super::*;
+
+    #[test]
+    fn an_object_that_was_replaced_is_not_absent() {
+        let remembered = Remembered::new(None, false);
+        let (asked, key) = (Instant::now(), Key::parse(b"c/9").unwrap());
+        let described = ServerMeta {
+            location: "c/9".into(),
+            last_modified: std::time::SystemTime::UNIX_EPOCH.into(),
+            size: 5,
+            e_tag: Some("1".to_owned()),
+            version: None,
+        };
+        let found = Pinned::new(&described, None, LastModified::OfUpload);
+        let listed = ListedNames {
+            checked: asked,
+            answered: asked,
+            after: Vec::new(),
+            last: None,
+            names: HashSet::new(),
+            is_kept: false,
+        };
+        remembered.put(&key, Instant::now(), Some(found));
+        // The listing was requested before the object was there, and arrives later.
+        remembered.absences.put_all(&key.parent(), listed);
+        assert!(remembered.get(&key).is_some_and(|known| known.0.is_some()));
+        remembered.forget(&key);
+        assert!(remembered.get(&key).is_none());
     }
 }
