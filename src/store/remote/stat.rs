@@ -61,6 +61,10 @@ impl Shared {
         let has = loop {
             let page = match self.page(request.clone()).await {
                 Ok(page) => page,
+                // No answer is kept, so that some key may begin with the prefix.
+                Err(failure @ Failure::Unusable(_)) if self.client.is_offline => {
+                    return Err(failure.into_error(prefix, false));
+                }
                 Err(
                     Failure::Absent
                     | Failure::Denied(_)

@@ -56,6 +56,7 @@ impl Shared {
             Err(Failure::Unusable(problem)) if problem == NO_NAMES => {
                 Some(json!({ "lists": false }))
             }
+            Err(Failure::Denied(reason)) => Some(json!({ "denied": reason })),
             Err(_) => None,
         };
         if let Some(mut text) = text {
@@ -69,7 +70,7 @@ impl Shared {
     }
 }
 
-/// A kept page, or the failure of a server that lists no names, and the times of the answer.
+/// A kept page, or the failure of a server that lists no names or denies them, and the times of the answer.
 type KeptPage = (Result<Page, Failure>, KeptTimes);
 
 impl Kept {
@@ -78,6 +79,10 @@ impl Kept {
         let text: Value = serde_json::from_slice(&text).ok()?;
         let times = KeptTimes::new(facts, &text);
         let page = of_json(&text, times.told.asked)?;
+        // The server may grant the next request.
+        if matches!(page, Err(Failure::Denied(_))) && !self.is_offline {
+            return None;
+        }
         // Without `--immutable` and `--offline`, the page is as new as one that this process requests.
         let is_kept = self.is_forever();
         Some((page.map(|page| Page { is_kept, ..page }), times))
@@ -117,8 +122,13 @@ impl Kept {
             object_bytes: 0,
             modified_s: 0,
         };
+        let name = self.page_name(request);
+        // A page is of more use with `--offline` than a later refusal.
+        if text.get("denied").is_some() && self.cache.has(&name) {
+            return;
+        }
         let text = text.to_string().into_bytes().into();
-        self.cache.put(&self.page_name(request), facts, &[text]);
+        self.cache.put(&name, facts, &[text]);
     }
 
     fn page_name(&self, request: &PageRequest) -> EntryName {
@@ -165,10 +175,13 @@ fn object_to_json(found: &ServerMeta) -> Value {
     ])
 }
 
-/// The page in `text`, or the failure of a server that lists no names; `None` for any other text.
+/// The page in `text`, or the failure of a server that lists no names or denies them; `None` for any other text.
 fn of_json(text: &Value, asked: Instant) -> Option<Result<Page, Failure>> {
     if text.get("lists") == Some(&Value::Bool(false)) {
         return Some(Err(Failure::unusable(NO_NAMES)));
+    }
+    if let Some(reason) = text.get("denied") {
+        return Some(Err(Failure::Denied(reason.as_str()?.to_owned())));
     }
     let objects = text.get("objects")?.as_array()?;
     let prefixes = text.get("prefixes")?.as_array()?;
@@ -204,6 +217,60 @@ mod tests {
     use super::super::recall::tests::{described, key, pinned, store};
     use super::*;
     use crate::store::{Cursor, Detail, Store};
+
+    #[test]
+    fn offline_a_prefix_is_absent_only_if_the_server_has_said_so() {
+        let cache = tempdir().unwrap();
+        let begun = store(cache.path(), false);
+        let kept = begun.shared.kept.as_ref().unwrap();
+        let asked = Instant::now();
+        let request = |name: &str| PageRequest {
+            start: format!("z/{name}/"),
+            most: Some(1),
+            ..PageRequest::default()
+        };
+        let page = |prefixes: &[&str]| {
+            let page = Page {
+                names: ListResult {
+                    objects: Vec::new(),
+                    common_prefixes: prefixes.iter().map(|&prefix| prefix.into()).collect(),
+                    extensions: Extensions::default(),
+                },
+                token: None,
+                date: None,
+                asked,
+                is_kept: false,
+            };
+            to_json(&page)
+        };
+        let denied = json!({ "denied": "the server answered 403" });
+        let (none, some) = (page(&[]), page(&["z/some/x"]));
+        for (name, answers, expected) in [
+            ("unknown", vec![], None),
+            ("none", vec![&none], Some(false)),
+            ("denied", vec![&denied], Some(false)),
+            ("some", vec![&some, &denied], Some(true)),
+            (
+                "granted",
+                vec![&denied, &page(&["z/granted/x"])],
+                Some(true),
+            ),
+        ] {
+            let answered = AnswerTimes {
+                asked,
+                answered: asked,
+            };
+            kept.keep_answer(&format!("z/{name}"), answered, &KeptAnswer::Absent);
+            for answer in answers {
+                kept.keep_page(&request(name), asked, answer);
+            }
+            let stat = store(cache.path(), true).stat(&key(name));
+            let found = stat.map(|stat| stat.is_some());
+            assert_eq!(found.ok(), expected, "{name}");
+        }
+        let found = kept.page(&request("denied"));
+        assert!(found.is_none(), "the server is asked again");
+    }
 
     #[test]
     fn an_answer_that_is_later_than_a_kept_page_counts_and_stays() {
