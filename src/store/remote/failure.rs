@@ -128,14 +128,20 @@ impl Failure {
                 "TLS: {reason}; give --ca-file if you trust who signed the certificate"
             ));
         }
+        let kind = http.map(HttpError::kind);
         // A request is not sent before there are credentials for it.
         if !facts.is_unanswered && (text.contains("redential") || text.contains("token")) {
-            return Failure::Unauthorized(format!(
-                "no credentials could be got: {}",
-                innermost(error)
-            ));
+            let problem = format!("no credentials could be got: {}", innermost(error));
+            return match kind {
+                Some(kind) if may_pass(kind) => Failure::Transient(Transient {
+                    problem,
+                    is_throttle: false,
+                    is_unreachable: kind == HttpErrorKind::Connect,
+                    wait: None,
+                }),
+                _ => Failure::Unauthorized(problem),
+            };
         }
-        let kind = http.map(HttpError::kind);
         if kind == Some(HttpErrorKind::Connect) {
             return Failure::Transient(Transient {
                 problem: format!("cannot connect: {}", innermost(error)),
@@ -207,16 +213,13 @@ impl Failure {
                 |region| format!("the bucket is in region {region}: give --region {region}"),
             ));
         }
-        let is_throttle = matches!(
-            status,
-            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
-        );
-        // A request that the server does not implement fails again.
-        let is_passing = status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED;
-        if is_throttle || is_passing || status == StatusCode::REQUEST_TIMEOUT {
+        if is_passing(status) {
             return Failure::Transient(Transient {
                 problem: format!("the server answered {status}"),
-                is_throttle,
+                is_throttle: matches!(
+                    status,
+                    StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
+                ),
                 is_unreachable: false,
                 wait: facts.retry_after,
             });
@@ -314,6 +317,21 @@ impl Pinned {
     }
 }
 
+/// Whether a request that a server has answered so may succeed the next time. One that the server does not implement
+/// fails again.
+pub(super) fn is_passing(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT
+    ) || status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED
+}
+
+/// Whether a request for credentials that failed in this way may succeed the next time.
+fn may_pass(kind: HttpErrorKind) -> bool {
+    use HttpErrorKind::{Connect, Interrupted, Request, Timeout};
+    matches!(kind, Connect | Request | Timeout | Interrupted)
+}
+
 /// The messages of `error` and of its sources, to distinguish them.
 fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = format!("{error} {error:?}");
@@ -384,6 +402,12 @@ mod tests {
         assert!(matches!(failure, Failure::Transient(_)), "{failure:?}");
         // The request for credentials fails before that for the object is sent.
         let failure = Failure::new(&reset, &AnswerFacts::default());
+        assert!(
+            matches!(&failure, Failure::Transient(transient) if transient.problem.contains("credentials")),
+            "{failure:?}"
+        );
+        let wrong = failed(HttpErrorKind::Decode, "expected value");
+        let failure = Failure::new(&wrong, &AnswerFacts::default());
         assert!(matches!(failure, Failure::Unauthorized(_)), "{failure:?}");
         let wrong = failed(HttpErrorKind::Connect, "invalid peer certificate");
         for facts in [unanswered, AnswerFacts::default()] {

@@ -4,6 +4,7 @@ use futures_util::StreamExt;
 use object_store::client::{HttpError, HttpErrorKind, HttpResponse, HttpResponseBody};
 
 use super::exchange::Exchange;
+use super::failure::is_passing;
 use super::listed_names;
 
 /// A page of 5,000 names is no longer than this.
@@ -18,10 +19,17 @@ const MOST_CREDENTIALS_BYTES: usize = 1 << 20;
 /// The answer with credentials, read to its end.
 ///
 /// # Errors
-/// It is too long, or the connection is lost.
+/// It is too long, or the connection is lost, or its status says that the server cannot answer at the moment. The client
+/// library tells nobody the status.
 pub(super) async fn credentials(answer: HttpResponse) -> Result<HttpResponse, HttpError> {
     let (head, body) = answer.into_parts();
-    let text = whole(body, MOST_CREDENTIALS_BYTES).await?;
+    if is_passing(head.status) {
+        let problem = format!("their server answered {}", head.status);
+        let problem = std::io::Error::other(problem);
+        return Err(HttpError::new(HttpErrorKind::Interrupted, problem));
+    }
+    let text = whole(body, MOST_CREDENTIALS_BYTES).await;
+    let text = text.map_err(|lost| HttpError::new(HttpErrorKind::Interrupted, lost))?;
     let text = text.ok_or_else(|| unusable("the answer is too long for credentials"))?;
     Ok(HttpResponse::from_parts(head, text.into()))
 }
@@ -94,9 +102,29 @@ fn unusable(problem: &str) -> HttpError {
 
 #[cfg(test)]
 mod tests {
+    use http::StatusCode;
     use tokio::runtime::Builder;
 
     use super::*;
+
+    #[test]
+    fn a_server_of_credentials_that_is_busy_gives_no_answer() {
+        let runtime = Builder::new_current_thread().build().unwrap();
+        for (status, kind) in [
+            (StatusCode::OK, None),
+            (StatusCode::NOT_FOUND, None),
+            (
+                StatusCode::SERVICE_UNAVAILABLE,
+                Some(HttpErrorKind::Interrupted),
+            ),
+        ] {
+            let mut answer = HttpResponse::new("hunter2".to_owned().into());
+            *answer.status_mut() = status;
+            let error = runtime.block_on(credentials(answer)).err();
+            assert_eq!(error.as_ref().map(HttpError::kind), kind, "{status}");
+            assert!(!format!("{error:?}").contains("hunter2"));
+        }
+    }
 
     #[test]
     fn an_answer_is_not_read_beyond_its_bound() {

@@ -23,7 +23,7 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self, handler):
         super().__init__(("127.0.0.1", 0), handler)
-        self.daemon_threads, self.targets, self.store, self.padding = True, [], None, ""
+        self.daemon_threads, self.targets, self.store, self.padding, self.busy = True, [], None, "", 0
 
     def __enter__(self):
         threading.Thread(target=self.serve_forever, daemon=True).start()
@@ -81,6 +81,10 @@ class Machine(Handler):
 
     def say(self, text):
         self.server.targets.append(self.path)
+        if self.server.busy:
+            self.server.busy -= 1
+            self.answer(503, [("Content-Length", "0")], b"")
+            return
         self.answer(200, [("Content-Length", str(len(text)))], text.encode())
 
 
@@ -132,6 +136,18 @@ def test_refused_credentials_of_a_machine_are_fetched_anew(root, mount):
         store.rules({"fault": "status", "status": 401, "key": "*/plain/c/*", "count": 1})
         assert remote_samples.attempt(made.path / "plain" / "c" / "0") == remote_samples.chunk("plain", 0), made.log_text()
         assert len([target for target in machine.targets if target.endswith("/role")]) == len(before) + 1
+        made.unmount()
+
+
+def test_a_machine_that_cannot_give_credentials_for_a_moment_is_asked_again(root, mount):
+    with FaultServer(root, "s3") as store, Server(Machine) as machine:
+        env = remote_servers.clean_environment(AWS_EC2_METADATA_SERVICE_ENDPOINT=machine.url)
+        del env["AWS_EC2_METADATA_DISABLED"]
+        made = mount("s3://bucket/z", "--endpoint", store.url, "--region", "us-east-1", "--view", "chunks", env=env)
+        machine.busy = 3
+        store.rules({"fault": "status", "status": 401, "key": "*/plain/c/*", "count": 1})
+        assert remote_samples.attempt(made.path / "plain" / "c" / "0") == remote_samples.chunk("plain", 0), made.log_text()
+        assert machine.busy == 0
         made.unmount()
 
 

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt;
 use object_store::CredentialProvider;
 use parking_lot::Mutex;
+use tokio::time::timeout;
 
 use crate::store::remote::credentials::credential_error::CredentialError;
 use crate::store::remote::credentials::static_credentials::CredentialFuture;
@@ -16,6 +17,9 @@ use crate::store::remote::credentials::static_credentials::CredentialFuture;
 /// Credentials that no server has accepted are used for at least this long before others are
 /// fetched, so that a server that refuses all credentials does not cause a fetch for each request.
 const PAUSE: Duration = Duration::from_secs(10);
+
+/// While the last credentials can be used, others are waited for no longer than this.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The authorization of requests.
 #[derive(Debug, Clone)]
@@ -97,11 +101,33 @@ impl Refusals {
 type Shared<T> = Arc<dyn CredentialProvider<Credential = T>>;
 
 /// Credentials of the client library, whose provider is made anew when a server has refused the
-/// credentials that it gave.
+/// credentials that it gave. The library fetches credentials anew some minutes before they expire. If that fails, the
+/// last ones are used until a server refuses them.
 pub(crate) struct Reissued<T> {
     make: Box<dyn Fn() -> object_store::Result<Shared<T>> + Send + Sync>,
-    held: Mutex<Option<(u64, Shared<T>)>>,
+    held: Mutex<Option<Held<T>>>,
     refusals: Arc<Refusals>,
+}
+
+/// A provider, and the credentials that it gave.
+struct Held<T> {
+    /// The number of the credentials, by which they are refused.
+    number: u64,
+    provider: Shared<T>,
+    last: Option<Arc<T>>,
+    /// The provider is not asked before this time, because it failed.
+    pause_until: Option<Instant>,
+}
+
+impl<T> Clone for Held<T> {
+    fn clone(&self) -> Held<T> {
+        Held {
+            number: self.number,
+            provider: Arc::clone(&self.provider),
+            last: self.last.clone(),
+            pause_until: self.pause_until,
+        }
+    }
 }
 
 impl<T> Reissued<T> {
@@ -121,16 +147,52 @@ impl<T> Reissued<T> {
         Access::Renewed(Arc::clone(&self.refusals))
     }
 
-    fn provider(&self) -> object_store::Result<Shared<T>> {
+    fn held(&self) -> object_store::Result<Held<T>> {
         let mut held = self.held.lock();
-        if let Some((number, provider)) = &*held
-            && !self.refusals.is_refused(*number)
+        if let Some(held) = &*held
+            && !self.refusals.is_refused(held.number)
         {
-            return Ok(Arc::clone(provider));
+            return Ok(held.clone());
         }
-        let provider = (self.make)()?;
-        *held = Some((self.refusals.issue(), Arc::clone(&provider)));
-        Ok(provider)
+        let made = Held {
+            provider: (self.make)()?,
+            number: self.refusals.issue(),
+            last: None,
+            pause_until: None,
+        };
+        *held = Some(made.clone());
+        Ok(made)
+    }
+
+    /// Notes what the provider of `used` has given, and returns the credentials to use.
+    fn note(
+        &self,
+        used: &Held<T>,
+        fetched: object_store::Result<Arc<T>>,
+    ) -> object_store::Result<Arc<T>> {
+        let is_last = |found: &Arc<T>| {
+            used.last
+                .as_ref()
+                .is_some_and(|last| Arc::ptr_eq(last, found))
+        };
+        let (found, pause_until) = match (fetched, used.last.clone()) {
+            (Ok(found), _) if is_last(&found) => return Ok(found),
+            (Ok(found), _) => (found, None),
+            (Err(failure), None) => return Err(failure),
+            (Err(_), Some(last)) => {
+                log::warn!(
+                    "credentials cannot be renewed; the last ones are used until they expire"
+                );
+                (last, Instant::now().checked_add(PAUSE))
+            }
+        };
+        if let Some(held) = &mut *self.held.lock()
+            && held.number == used.number
+        {
+            held.last = Some(Arc::clone(&found));
+            held.pause_until = pause_until;
+        }
+        Ok(found)
     }
 }
 
@@ -149,17 +211,35 @@ impl<T: fmt::Debug + Send + Sync + 'static> CredentialProvider for Reissued<T> {
         Self: 'f,
     {
         Box::pin(async {
-            let provider = self.provider()?;
+            let used = self.held()?;
+            if let (Some(last), Some(until)) = (&used.last, used.pause_until)
+                && Instant::now() < until
+            {
+                return Ok(Arc::clone(last));
+            }
             // `object_store` panics if the answer has characters that cannot stand in a header.
-            let fetched = AssertUnwindSafe(provider.get_credential()).catch_unwind();
-            fetched.await.unwrap_or_else(|_| {
+            let fetched = AssertUnwindSafe(used.provider.get_credential()).catch_unwind();
+            let fetched = fetched.map(|fetched| {
                 let problem = "the server that gives them answers with characters that none has";
-                Err(object_store::Error::Unauthenticated {
-                    path: String::new(),
-                    source: Box::new(CredentialError::setting("credentials", problem)),
-                })
-            })
+                fetched.unwrap_or_else(|_| Err(not_given(problem)))
+            });
+            let fetched = match used.last {
+                None => fetched.await,
+                Some(_) => {
+                    let problem = "the server that gives them does not answer";
+                    let fetched = timeout(PATIENCE, fetched).await;
+                    fetched.unwrap_or_else(|_| Err(not_given(problem)))
+                }
+            };
+            self.note(&used, fetched)
         })
+    }
+}
+
+fn not_given(problem: &str) -> object_store::Error {
+    object_store::Error::Unauthenticated {
+        path: String::new(),
+        source: Box::new(CredentialError::setting("credentials", problem)),
     }
 }
 
@@ -169,6 +249,44 @@ mod tests {
 
     use super::*;
     use crate::store::remote::credentials::static_credentials::StaticCredentials;
+
+    /// A provider whose fetches give these credentials one after the other, and fail for 0.
+    #[derive(Debug)]
+    struct InTurn(Mutex<Vec<i32>>);
+
+    #[async_trait::async_trait]
+    impl CredentialProvider for InTurn {
+        type Credential = i32;
+
+        async fn get_credential(&self) -> object_store::Result<Arc<i32>> {
+            match self.0.lock().remove(0) {
+                0 => Err(object_store::Error::NotImplemented {
+                    operation: String::new(),
+                    implementer: String::new(),
+                }),
+                number => Ok(Arc::new(number)),
+            }
+        }
+    }
+
+    #[test]
+    fn the_last_credentials_are_used_while_others_cannot_be_fetched() {
+        let provider = Reissued::new(|| Ok(Arc::new(InTurn(Mutex::new(vec![1, 0, 0, 2, 0]))) as _));
+        let runtime = Builder::new_current_thread().enable_time().build().unwrap();
+        let get = || runtime.block_on(provider.get_credential()).ok();
+        let end_pause = || provider.held.lock().as_mut().unwrap().pause_until = None;
+        assert_eq!((get().as_deref(), get().as_deref()), (Some(&1), Some(&1)));
+        assert_eq!(get().as_deref(), Some(&1), "within the pause");
+        for expected in [1, 2] {
+            end_pause();
+            assert_eq!(get().as_deref(), Some(&expected));
+        }
+        let refusals = Arc::clone(&provider.refusals);
+        let number = refusals.current();
+        refusals.accept(number);
+        assert!(refusals.refuse(number));
+        assert_eq!(get().as_deref(), Some(&1), "of a new provider");
+    }
 
     #[test]
     fn refused_credentials_are_fetched_anew_once_for_all_requests() {
@@ -180,7 +298,7 @@ mod tests {
             Ok(Arc::new(StaticCredentials::new(*fetches)) as Shared<i32>)
         });
         let refusals = Arc::clone(&provider.refusals);
-        let runtime = Builder::new_current_thread().build().unwrap();
+        let runtime = Builder::new_current_thread().enable_time().build().unwrap();
         let get = || *runtime.block_on(provider.get_credential()).unwrap();
         // Two requests begin before there are any credentials.
         let (first, second) = (refusals.current(), refusals.current());
