@@ -202,6 +202,7 @@ fn with_identity(
         builder = builder.with_config(Key::RoleSessionName, name);
     }
     if let Some(endpoint) = Endpoint::given(None, env, &["AWS_ENDPOINT_URL_STS"])? {
+        endpoint.check_private("a web identity")?;
         builder = builder.with_config(Key::StsEndpoint, endpoint.to_string());
     }
     let message = format!("web identity of {from}");

@@ -145,6 +145,14 @@ fn halves_and_hosts_of_others_are_refused() {
             "characters",
         ),
         (vec![IDENTITY[0]], "AWS_ROLE_ARN has to be set"),
+        (
+            vec![
+                IDENTITY[0],
+                IDENTITY[1],
+                ("AWS_ENDPOINT_URL_STS", "http://sts.example"),
+            ],
+            "without encryption",
+        ),
         (vec![(ECS.0, "@evil.example/hunter2")], "begins with `/`"),
         (
             vec![(FULL, "http://evil.example/"), TOKEN_FILE],
