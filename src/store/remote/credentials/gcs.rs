@@ -61,10 +61,7 @@ pub(crate) async fn configure<C: HttpConnector + Clone>(
         .with_retry(no_retries())
         .with_http_connector(connector);
     if let Some(endpoint) = &endpoint {
-        let allow_http = GoogleConfigKey::Client(ClientConfigKey::AllowHttp);
-        builder = builder
-            .with_base_url(&endpoint.to_string())
-            .with_config(allow_http, endpoint.is_http().to_string());
+        builder = with_endpoint(builder, endpoint);
     }
     let client = match configured(&builder, options, env)? {
         Some(client) => client,
@@ -96,6 +93,16 @@ fn endpoint(
         format!("http://{host}")
     };
     Endpoint::parse(EMULATOR, &url).map(Some)
+}
+
+fn with_endpoint(
+    builder: GoogleCloudStorageBuilder,
+    endpoint: &Endpoint,
+) -> GoogleCloudStorageBuilder {
+    let allow_http = GoogleConfigKey::Client(ClientConfigKey::AllowHttp);
+    builder
+        .with_base_url(&endpoint.to_string())
+        .with_config(allow_http, endpoint.is_http().to_string())
 }
 
 /// The client with credentials that are configured; `None` if nothing is.
@@ -131,7 +138,8 @@ fn configured(
     }
     let name = "GOOGLE_SERVICE_ACCOUNT_KEY";
     if let Some(key) = env.get(name) {
-        check_account_key(name, &key)?;
+        let value = account_key(name, &key)?;
+        let builder = at_server_of_account(builder, &value, name)?;
         let message = format!("the service account of {name}");
         let builder = builder.with_service_account_key(key);
         return Ok(Some(Configured::new(builder, Access::Library, message)));
@@ -204,6 +212,7 @@ fn with_file(
     let (builder, message) = match value.get("type").and_then(Value::as_str) {
         Some("service_account") => {
             check(&OF_ACCOUNT)?;
+            let builder = at_server_of_account(builder, &value, text)?;
             let message = format!("the service account of {from}");
             (builder.with_service_account_path(text), message)
         }
@@ -238,12 +247,36 @@ fn check_members(value: &Value, needed: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-fn check_account_key(name: &str, key: &str) -> Result<(), CredentialError> {
+/// The client with the server that the key of a service account names, unless another one is configured. The client
+/// library takes it in that case, too, but nobody would learn which server it is.
+fn at_server_of_account(
+    builder: GoogleCloudStorageBuilder,
+    key: &Value,
+    from: &str,
+) -> Result<GoogleCloudStorageBuilder, CredentialError> {
+    let is_given = builder
+        .get_config_value(&GoogleConfigKey::BaseUrl)
+        .is_some();
+    let url = key.get("gcs_base_url").and_then(Value::as_str);
+    let Some(url) = url.filter(|_| !is_given) else {
+        return Ok(builder);
+    };
+    let endpoint = Endpoint::parse(&format!("gcs_base_url of {from}"), url)?;
+    // Without OAuth, the token is empty.
+    if key.get("disable_oauth") != Some(&Value::Bool(true)) {
+        endpoint.check_private("a token of Google")?;
+    }
+    Ok(with_endpoint(builder, &endpoint))
+}
+
+fn account_key(name: &str, key: &str) -> Result<Value, CredentialError> {
     let value: Value = serde_json::from_str(key).map_err(|_| {
         let problem = "this is not JSON; a path belongs into GOOGLE_APPLICATION_CREDENTIALS";
         CredentialError::setting(name, problem)
     })?;
-    check_members(&value, &OF_ACCOUNT).map_err(|problem| CredentialError::setting(name, problem))
+    check_members(&value, &OF_ACCOUNT)
+        .map_err(|problem| CredentialError::setting(name, problem))?;
+    Ok(value)
 }
 
 /// The client with the service account of this instance, or without credentials where there is none.

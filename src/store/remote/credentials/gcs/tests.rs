@@ -215,3 +215,47 @@ fn tokens_are_not_sent_where_others_can_read_them() {
     open.endpoint = Some("http://127.0.0.1:1".to_owned());
     assert!(message(&open, &token).contains("GOOGLE_BEARER_TOKEN"));
 }
+
+#[test]
+fn the_server_of_a_service_account_is_known() {
+    let key = |url: &str, more: &str| {
+        let start = ACCOUNT.trim_end_matches('}');
+        format!(r#"{start}, "gcs_base_url": "{url}"{more}}}"#)
+    };
+    let emulator = "http://gcs.example:4443";
+    let without_oauth = r#", "disable_oauth": true"#;
+    for (url, more, expected) in [
+        ("https://gcs.example/", "", Ok("https://gcs.example")),
+        ("http://127.0.0.1:1", "", Ok("http://127.0.0.1:1")),
+        (emulator, without_oauth, Ok(emulator)),
+        (emulator, "", Err("without encryption")),
+        ("gcs.example", "", Err("gcs_base_url")),
+    ] {
+        let key = key(url, more);
+        let (_folder, path) = file(&key);
+        for given in [
+            ("GOOGLE_SERVICE_ACCOUNT_KEY", &key),
+            ("GOOGLE_SERVICE_ACCOUNT", &path),
+        ] {
+            let variables = [(given.0, &**given.1)];
+            let found = configured(&options(), &variables, &Fake::refusing());
+            match (found, expected) {
+                (Ok(found), expected) => {
+                    let url = found.builder.get_config_value(&GoogleConfigKey::BaseUrl);
+                    assert_eq!(url.as_deref().ok_or(""), expected);
+                }
+                (Err(error), Err(problem)) => {
+                    assert!(error.to_string().contains(problem), "{error}");
+                }
+                (Err(error), Ok(_)) => panic!("{error}"),
+            }
+        }
+    }
+    let mut other = options();
+    other.endpoint = Some("https://other.example".to_owned());
+    let key = key(emulator, "");
+    let variables = [("GOOGLE_SERVICE_ACCOUNT_KEY", &*key)];
+    let found = configured(&other, &variables, &Fake::refusing()).unwrap();
+    let url = found.builder.get_config_value(&GoogleConfigKey::BaseUrl);
+    assert_eq!(url, other.endpoint);
+}
