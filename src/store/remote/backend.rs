@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use object_store::ObjectStore;
-use object_store::azure::AzureConfigKey;
+use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::GoogleConfigKey;
 use object_store::list::PaginatedListStore;
 
@@ -216,10 +216,21 @@ fn azure(
     let cloud = cloud_options(url, options);
     let configured = azure::configure(&cloud, env, connector);
     let configured = configured.map_err(|error| refused(&error))?;
-    let keys = [AzureConfigKey::AccountName, AzureConfigKey::Endpoint];
-    let values = keys.map(|key| configured.builder.get_config_value(&key));
-    let endpoint = format!("az {}", values.map(Option::unwrap_or_default).join(" "));
+    let endpoint = azure_endpoint(&configured.builder);
     paged!(url, endpoint, configured)
+}
+
+/// The account and the server, by which the objects of Azure are distinguished from those of others. Without a server, it
+/// is Microsoft Fabric or the public cloud, where an account of one name may be another.
+fn azure_endpoint(builder: &MicrosoftAzureBuilder) -> String {
+    let value = |key| builder.get_config_value(&key).unwrap_or_default();
+    let account = value(AzureConfigKey::AccountName);
+    let server = match value(AzureConfigKey::Endpoint) {
+        server if !server.is_empty() => server,
+        _ if value(AzureConfigKey::UseFabricEndpoint) == "true" => "fabric".to_owned(),
+        _ => String::new(),
+    };
+    format!("az {account} {server}")
 }
 
 /// The settings of a store in a cloud, from `url` and `options`.
@@ -240,4 +251,27 @@ fn cloud_options(url: &RemoteUrl, options: &RemoteOptions) -> CloudOptions {
 /// The messages about credentials have no secrets.
 fn refused(error: &CredentialError) -> StoreError {
     StoreError::Unsupported(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accounts_of_one_name_in_two_clouds_are_distinguished() {
+        let builder = MicrosoftAzureBuilder::new().with_account("a");
+        for (builder, expected) in [
+            (builder.clone(), "az a "),
+            (
+                builder.clone().with_use_fabric_endpoint(true),
+                "az a fabric",
+            ),
+            (
+                builder.with_endpoint("http://127.0.0.1:1/a".to_owned()),
+                "az a http://127.0.0.1:1/a",
+            ),
+        ] {
+            assert_eq!(azure_endpoint(&builder), expected);
+        }
+    }
 }
