@@ -148,8 +148,11 @@ impl RemoteObject {
     fn receive_missing(
         &self,
         ranges: &mut [ReadRange<'_>],
-        missing: Vec<Range<u64>>,
+        mut missing: Vec<Range<u64>>,
     ) -> Result<(), StoreError> {
+        // Several buffers may lack the same part, which can be claimed once.
+        missing.sort_unstable_by_key(|part| (part.start, part.end));
+        missing.dedup();
         let (request, others) = self.shared.begin_ranges(&self.key, &self.pinned, &missing);
         let ours: Vec<_> = missing
             .into_iter()

@@ -323,3 +323,34 @@ impl Shared {
 fn may_be_vain(key: &Key, is_found: bool) -> bool {
     is_found || !is_asked_for_anew(key)
 }
+
+#[cfg(test)]
+mod tests {
+    use tempfile::tempdir;
+
+    use super::super::recall::tests::{key, pinned, store};
+    use crate::store::remote::object::RemoteObject;
+    use crate::store::{Object, ReadRange};
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    #[test]
+    fn a_read_does_not_wait_for_its_own_request() {
+        let cache = tempdir().unwrap();
+        let mut store = store(cache.path(), false);
+        let shared = Arc::get_mut(&mut store.shared).unwrap();
+        // No server answers.
+        shared.client.deadline = Duration::from_millis(1);
+        let object = RemoteObject::new(Arc::clone(&store.shared), key("c/0"), pinned("1"));
+        let (mut first, mut second) = ([0; 5], [0; 5]);
+        for _ in 0..4 {
+            let both = [&mut first, &mut second].map(|buf| ReadRange {
+                offset_bytes: 0,
+                buf,
+            });
+            assert!(object.read_ranges(&mut { both }).is_err());
+        }
+        let kept = store.shared.kept.as_ref().unwrap();
+        assert!(kept.patience.begin().is_some(), "there were vain waits");
+    }
+}
