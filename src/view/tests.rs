@@ -17,6 +17,7 @@ mod group_sidecars;
 mod groups;
 mod listed_chunks;
 mod meaning;
+mod refused;
 mod versions;
 
 use super::*;

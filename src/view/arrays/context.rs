@@ -82,7 +82,7 @@ impl Arrays {
             let resolved = match self.tree.resolve(ViewKind::Arrays, &child) {
                 // The array is shown without a coordinate that the store refuses.
                 Err(Error::Store(error)) if is_refused(&error) => {
-                    inputs.observe_access(self.tree.loader.sources(), &child)?;
+                    inputs.add_refused();
                     continue;
                 }
                 resolved => resolved?,
@@ -114,7 +114,7 @@ impl Arrays {
                 Ok(_) => inputs.observations.add_all(&own.observations),
                 Err(Error::Store(error)) if is_refused(&error) => {
                     inputs.observations.add_all(&own.observations);
-                    inputs.observe_access(self.tree.loader.sources(), &child)?;
+                    inputs.add_refused();
                 }
                 Err(error) => {
                     self.tree.hierarchy.forget(&child);

@@ -123,7 +123,7 @@ impl Arrays {
             let resolved = match self.tree.resolve(ViewKind::Arrays, &child) {
                 // The array is shown without a variable that the store refuses.
                 Err(Error::Store(error)) if is_refused(&error) => {
-                    inputs.observe_access(self.tree.loader.sources(), &child)?;
+                    inputs.add_refused();
                     return Ok(Ok(None));
                 }
                 // The array is also shown without a variable whose document is wrong.
@@ -147,7 +147,7 @@ impl Arrays {
             let mut own = Inputs::default();
             let attributes = match self.grid_mapping_attributes(&variable, &mut own) {
                 Err(Error::Store(error)) if is_refused(&error) => {
-                    inputs.observe_access(self.tree.loader.sources(), &child)?;
+                    inputs.add_refused();
                     Ok(None)
                 }
                 Err(error) => {
@@ -225,7 +225,10 @@ impl Arrays {
             };
             let length = facts.array.node.metadata.shape.get(axis).copied();
             let spacing = match self.spacing(&child, length, (audience, deadline), inputs) {
-                Err(Error::Store(error)) if is_refused(&error) => Err(more_private()),
+                Err(Error::Store(error)) if is_refused(&error) => {
+                    inputs.add_refused();
+                    Err(more_private())
+                }
                 Err(Error::Chunk { error, .. } | Error::Metadata { error, .. }) => Err(error),
                 Err(Error::TooLarge { needed, limit, .. }) => {
                     let what = "the memory of a chunk of coordinates in bytes";

@@ -266,8 +266,7 @@ impl Gathering<'_> {
                 // A node that the store refuses is left out.
                 Err(Error::Store(error)) if is_refused(&error) => {
                     self.sources.truncate(n_sources);
-                    let sources = self.arrays.tree.loader.sources();
-                    self.inputs.observe_access(sources, &member.path)?;
+                    self.inputs.add_refused();
                     Some(refused(&error))
                 }
                 reason => reason?,

@@ -57,9 +57,15 @@ impl Inputs {
         self.add_search(sources, prefix)
     }
 
+    /// Notes that the store refused something that the file would have. Neither the mode of a directory nor the version of an
+    /// object shows when the store gives it, so that the file is made again each time.
+    pub(super) fn add_refused(&mut self) {
+        self.observations.add_unobserved();
+    }
+
     /// Adds a directory whose owner and mode alone matter, because they decide which users can reach objects in it. If
     /// permissions are not checked, nothing depends on it.
-    pub(super) fn observe_access(
+    fn observe_access(
         &mut self,
         sources: &Sources,
         prefix: &Prefix,

@@ -47,7 +47,10 @@ impl Arrays {
                     })
                 }
                 Ok(Err(reason)) => Err(reason),
-                Err(Error::Store(error)) if is_refused(&error) => Err(more_private()),
+                Err(Error::Store(error)) if is_refused(&error) => {
+                    inputs.add_refused();
+                    Err(more_private())
+                }
                 Err(Error::Metadata { error, .. }) => Err(error),
                 Err(error) => return Err(error),
             };

@@ -54,7 +54,10 @@ impl Gathering<'_> {
             let reason = match self.arrays.path_below(path, &segments) {
                 Ok(Some(level)) => self.level(&level, &name, &mut group)?,
                 Ok(None) => Some(no_array()),
-                Err(Error::Store(error)) if is_refused(&error) => Some(refused(&error)),
+                Err(Error::Store(error)) if is_refused(&error) => {
+                    self.inputs.add_refused();
+                    Some(refused(&error))
+                }
                 Err(error) => return Err(error),
             };
             let omitted = reason.map(|reason| Omitted { name, reason });

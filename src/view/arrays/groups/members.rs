@@ -296,7 +296,7 @@ impl Gathering<'_> {
     ) -> Result<Option<MemberKind>, Error> {
         let found = match self.arrays.member_at(path, inputs) {
             Err(Error::Store(error)) if is_refused(&error) => {
-                inputs.observe_access(self.arrays.tree.loader.sources(), path)?;
+                inputs.add_refused();
                 Some(MemberKind::LeftOut(refused(&error)))
             }
             found => found?,
