@@ -18,6 +18,7 @@ mod groups;
 mod listed_chunks;
 mod meaning;
 mod refused;
+mod sidecars;
 mod versions;
 
 use super::*;

@@ -166,18 +166,20 @@ impl Arrays {
         Ok(Ok(None))
     }
 
-    /// Observes the documents that may turn the node at `path` into another one.
+    /// Observes the documents that may turn the node at `path` into another one. Returns whether one of them is there.
     pub(super) fn observe_documents(
         &self,
         path: &Prefix,
         inputs: &mut Inputs,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
+        let mut are_there = false;
         for name in [DocumentName::ZarrJson, DocumentName::ZArray] {
             let key = path.key(name.as_str().as_bytes())?;
             let found = self.tree.object_meta(&key)?;
+            are_there |= found.is_some();
             inputs.observations.add_object(&key, found.as_ref());
         }
-        Ok(())
+        Ok(are_there)
     }
 
     /// The georeference of an array with a transform from its coordinates, where a file of `format` tells it and the

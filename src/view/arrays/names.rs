@@ -22,6 +22,7 @@ use super::super::vnode::{CONTROL, PlainKind, PlainName, Vnode};
 use super::Arrays;
 use super::strings;
 use crate::error::{Error, ErrorKind};
+use crate::fresh::Observations;
 use crate::hierarchy::Node;
 use crate::plain::{Array, FileFormat, SIGN, Scope, Selection, array_file};
 use crate::store::{Prefix, Stat, StatKind};
@@ -348,6 +349,36 @@ impl Arrays {
         let claims = self.claims(&directory, &base)?;
         let name = claims.into_iter().find(|(_, claimed)| *claimed == vnode);
         Ok((name.map_or(base, |(name, _)| name), vnode))
+    }
+
+    /// Observes the directory that would take the name `name` from the file `vnode`.
+    pub(super) fn observe_name(
+        &self,
+        vnode: &Vnode,
+        name: &[u8],
+        observed: &mut Observations,
+    ) -> Result<(), Error> {
+        if name.ends_with(&[ANOTHER]) {
+            // The plain name may become free.
+            observed.add_unobserved();
+            return Ok(());
+        }
+        let directory = directory_of(vnode);
+        // Elsewhere, no request for the name alone shows that there is a directory.
+        if !self.tree.store().profile().has_directories {
+            return Ok(());
+        }
+        let Ok(key) = directory.key(name) else {
+            return Ok(());
+        };
+        let path = key.to_prefix();
+        let found = if self.are_unlisted(&directory, &[name]) {
+            None
+        } else {
+            self.tree.stat_prefix(&path)?
+        };
+        observed.add_directory(&path, found.as_ref());
+        Ok(())
     }
 
     /// Whether the elements of the array at `path`, or of a part of it, are in the file that the headers beside it name,

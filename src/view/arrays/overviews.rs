@@ -77,8 +77,12 @@ impl Arrays {
         selected: &Selected,
         inputs: &mut Inputs,
     ) -> Result<Result<(Arc<ArrayFacts>, Selected), FormatError>, Error> {
-        self.observe_documents(path, inputs)?;
+        let are_there = self.observe_documents(path, inputs)?;
         let Some(level) = self.array_facts(path)? else {
+            if are_there {
+                // A document that was written just now may not have been read yet.
+                inputs.observations.add_unobserved();
+            }
             return Ok(Err(FormatError::document("path", "there is no array")));
         };
         if !may_mention(&level.inputs, &facts.array.node, inputs) {

@@ -7,6 +7,7 @@ use super::coarser::LevelsAround;
 use super::context::may_mention;
 use super::facts::ArrayFacts;
 use super::file::{ElementSource, FileParts};
+use super::inputs::Inputs;
 use super::preview_samples::SampledPreview;
 use crate::error::{Error, FormatError};
 use crate::plain::{FileFormat, Layout, Preview, Selected, Selection};
@@ -37,7 +38,8 @@ impl Arrays {
         {
             return Ok(Some(own.into_parts(found)));
         }
-        let mut sources = self.previews_of_levels(&own, (stem, image.as_ref()));
+        let mut examined = Inputs::default();
+        let mut sources = self.previews_of_levels(&own, (stem, image.as_ref()), &mut examined);
         sources.push(own);
         sources.sort_by_key(|source| source.preview.rank());
         let mut failed = None;
@@ -47,6 +49,7 @@ impl Arrays {
                     let mut parts = source.into_parts(found);
                     parts.meta = facts.array.node.document.meta;
                     parts.inputs.add_all(&facts.inputs);
+                    parts.inputs.observations.add_all(&examined.observations);
                     return Ok(Some(parts));
                 }
                 Err(error) => {
@@ -66,11 +69,12 @@ impl Arrays {
 
     /// The coarser levels of the image that `own` is a level of, with the same part. A level that cannot be read is left out,
     /// because a finer one serves too, and its own files report the error. A level that fewer users may read is also left
-    /// out.
+    /// out. Everything that was examined is added to `inputs`.
     fn previews_of_levels(
         &self,
         own: &PreviewSource,
         (stem, image): (&str, Option<&LevelsAround>),
+        inputs: &mut Inputs,
     ) -> Vec<PreviewSource> {
         let mut coarser = Vec::new();
         let Some(image) = image else {
@@ -79,8 +83,13 @@ impl Arrays {
         let node = &own.facts.array.node;
         for path in &image.coarser {
             let Ok(Some(facts)) = self.array_facts(path) else {
+                // The document of a level that is there was not read, or not yet.
+                if self.observe_documents(path, inputs).unwrap_or(true) {
+                    inputs.observations.add_unobserved();
+                }
                 continue;
             };
+            inputs.observations.add_all(&facts.inputs.observations);
             if may_mention(&facts.inputs, node, &own.facts.inputs) {
                 let name = self.text_name_of(path);
                 coarser.extend(own.at_level(&facts, (stem, Some(image)), &name));

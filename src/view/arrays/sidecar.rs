@@ -153,7 +153,7 @@ impl Arrays {
         match self.plain_file(&name) {
             Ok(Some(file)) => {
                 inputs.add_all(&file.inputs);
-                let name = self.text_name(path, format, name)?;
+                let name = self.text_name(path, format, name, &mut inputs.observations)?;
                 Ok(Some(Ok((name, file.omitted.clone()))))
             }
             Ok(None) if format == FileFormat::H5ad && self.anndata_above(path)?.is_none() => {
@@ -192,21 +192,39 @@ impl Arrays {
             let is_held = if format == FileFormat::Jsonl && strings::kind_of(facts).is_some() {
                 Ok(true)
             } else {
-                self.plain_file(&name).map(|file| file.is_some())
+                self.plain_file(&name).map(|file| {
+                    if let Some(file) = &file {
+                        observed.add_all(&file.inputs.observations);
+                    }
+                    file.is_some()
+                })
             };
             match is_held {
                 Ok(true) => {
-                    let name = self.text_name(path, format, name)?;
+                    let name = self.text_name(path, format, name, observed)?;
                     outcomes.push((format, FormatOutcome::File(name)));
                 }
                 Ok(false) => {}
                 Err(Error::Metadata { error, .. }) if is_refusal(&error) => {
+                    if self.is_refused_for_others(facts, format)? {
+                        observed.add_unobserved();
+                    }
                     outcomes.push((format, FormatOutcome::LeftOut(error)));
                 }
                 Err(error) => return Err(error),
             }
         }
         Ok(outcomes)
+    }
+
+    /// Whether an array that has no file in `format` may get one without a change of the inputs of its `facts`: when a coarser
+    /// level is written, or when the name of the elements is free.
+    fn is_refused_for_others(&self, facts: &ArrayFacts, format: FileFormat) -> Result<bool, Error> {
+        if format == FileFormat::Png {
+            let around = self.levels_around(facts, &facts.inputs)?;
+            return Ok(around.is_some_and(|around| !around.coarser.is_empty()));
+        }
+        Ok(format.points_to_raw() && !self.has_own_raw(&facts.array.path, None)?)
     }
 
     /// The outcome of an array in the file of its group; `None` if its group has no such file.
@@ -252,7 +270,7 @@ impl Arrays {
             return Ok(Some(FormatOutcome::LeftOut(reason)));
         }
         let name = PlainName::new(&group, PlainKind::Group(format));
-        let name = self.text_name(&group, format, name)?;
+        let name = self.text_name(&group, format, name, observed)?;
         Ok(Some(FormatOutcome::File(name)))
     }
 
@@ -306,18 +324,21 @@ impl Arrays {
         }
         // The path is relative to the directory of the array.
         let up = "../".repeat(own.matches('/').count());
-        let name = self.text_name(group, format, name)?;
+        let name = self.text_name(group, format, name, observed)?;
         Ok(FormatOutcome::File(up + &name))
     }
 
-    /// The name of a file of the node at `path`, as text for messages.
+    /// The name of a file of the node at `path`, as text for messages. What may give the file another name is added to
+    /// `observed`.
     fn text_name(
         &self,
         path: &Prefix,
         format: FileFormat,
         name: PlainName,
+        observed: &mut Observations,
     ) -> Result<String, Error> {
-        let (name, _) = self.named(path, format.extension(), Vnode::Plain(name))?;
+        let (name, vnode) = self.named(path, format.extension(), Vnode::Plain(name))?;
+        self.observe_name(&vnode, &name, observed)?;
         Ok(String::from_utf8_lossy(&name).into_owned())
     }
 }
