@@ -12,7 +12,7 @@ use super::super::options::ViewKind;
 use super::super::vnode::Vnode;
 use super::Arrays;
 use super::listed::ListedNames;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::fresh::{LastCheck, Observations};
 use crate::hierarchy::Node;
 use crate::store::{Cursor, Detail, ListEntry, Prefix, StoreError};
@@ -54,7 +54,7 @@ impl Arrays {
         &self,
         folder: &NodeDirectory,
     ) -> Result<Vec<(Vec<u8>, Vnode)>, Error> {
-        let mut files = self.group_files(&folder.resolved.path)?;
+        let mut files = self.group_files(&folder.resolved.path);
         // No directory above the root could list the reason why it cannot be shown.
         let is_root = folder.resolved.path.is_root();
         if !folder.has_children() || is_root && matches!(folder.shown, ShownNode::Unusable(_)) {
@@ -64,7 +64,10 @@ impl Arrays {
     }
 
     /// The files, or the directory, of the node at `path`, which has the stored name `name`.
-    fn listed_as(&self, name: Vec<u8>, path: &Prefix) -> Vec<(Vec<u8>, Vnode)> {
+    ///
+    /// # Errors
+    /// [`Error::Stale`] when the node changes again and again.
+    fn listed_as(&self, name: Vec<u8>, path: &Prefix) -> Result<Vec<(Vec<u8>, Vnode)>, Error> {
         let directory = |name| {
             let (view, path) = (ViewKind::Arrays, path.clone());
             (name, Vnode::Prefix { view, path })
@@ -72,24 +75,30 @@ impl Arrays {
         // A node that cannot be examined does not end the listing. Its name is listed, so that it is not taken for absent,
         // and a lookup of the name gives the error.
         let Ok(resolved) = self.tree.resolve(ViewKind::Arrays, path) else {
-            return vec![directory(name)];
+            return Ok(vec![directory(name)]);
         };
         let mut listed = Vec::new();
         let is_broken_group =
             matches!(&resolved.node, Node::Broken(broken) if broken.kind.may_have_nodes());
         if is_broken_group || matches!(resolved.node, Node::Group(_) | Node::Implicit) {
-            listed.push(directory(name));
+            listed.push(directory(name.clone()));
             if !is_broken_group {
-                return listed;
+                return Ok(listed);
             }
         }
         match self.files_of(&resolved) {
             Ok(files) => listed.extend(files),
-            Err(error) => self.tree.warn_once(path, || {
-                format!("{path}: {error}; its files are not listed")
-            }),
+            Err(error) if error.kind() == ErrorKind::Stale => return Err(error),
+            Err(error) => {
+                self.tree.warn_once(path, || {
+                    format!("{path}: {error}; its files are not listed")
+                });
+                if listed.is_empty() {
+                    listed.push(directory(name));
+                }
+            }
         }
-        listed
+        Ok(listed)
     }
 
     /// The vnode called `name` in the directory at `path`; `None` when there is none.
@@ -147,17 +156,7 @@ impl Segment for GroupSidecarName {
         if std::mem::replace(&mut self.is_given, true) {
             return Ok(None);
         }
-        let found = view
-            .arrays
-            .group_sidecar(&self.path)
-            .unwrap_or_else(|error| {
-                let path = &self.path;
-                // The other files are listed nevertheless. A lookup of this one gives the error.
-                view.tree.warn_once(&(path, "sidecar"), || {
-                    format!("{path}: {error}; the JSON file of the group is not listed")
-                });
-                None
-            });
+        let found = view.arrays.group_sidecar(&self.path);
         Ok(found.map(|(name, vnode)| {
             let attributes = attributes_if(view, &vnode, detail);
             (name, vnode, attributes)
@@ -331,7 +330,7 @@ fn items_of(
         let view = ViewKind::Arrays;
         vec![(name, Vnode::Prefix { view, path })]
     } else {
-        view.arrays.listed_as(name, &path)
+        view.arrays.listed_as(name, &path)?
     };
     let items = listed.into_iter();
     let items = items.map(|(name, vnode)| {

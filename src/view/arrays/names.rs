@@ -218,7 +218,7 @@ impl Arrays {
                 if is_free && !is_named_as_group && !self.has_rivals(&base) {
                     (base, vnode)
                 } else {
-                    self.named(path, extension, vnode)?
+                    self.named_in_listing(path, extension, vnode)
                 },
             );
         }
@@ -270,31 +270,37 @@ impl Arrays {
     }
 
     /// Names and vnodes of the files of the group at `path`, in its own directory.
-    pub(super) fn group_files(&self, path: &Prefix) -> Result<Vec<(Vec<u8>, Vnode)>, Error> {
+    pub(super) fn group_files(&self, path: &Prefix) -> Vec<(Vec<u8>, Vnode)> {
         let mut files = Vec::new();
         for format in self.group_formats() {
             let name = PlainName::new(path, PlainKind::Group(format));
             match self.file_or_none(&name) {
-                Ok(Some(_)) => {
-                    files.push(self.named(path, format.extension(), Vnode::Plain(name))?);
-                }
-                Ok(None) => {}
-                // The other files are listed nevertheless.
+                Ok(Some(_)) => {}
+                Ok(None) => continue,
+                // The file is listed, so that a program that copies the directory gets the error of its lookup.
                 Err(error) => self.tree.warn_once(&(&name, "group"), || {
-                    format!("{path}: no {} file: {error}", format.title())
+                    format!("{path}: {} file: {error}", format.title())
                 }),
             }
+            files.push(self.named_in_listing(path, format.extension(), Vnode::Plain(name)));
         }
-        Ok(files)
+        files
     }
 
     /// The name of the sidecar of the group at `path`, and its vnode; `None` if it has none.
-    pub(super) fn group_sidecar(&self, path: &Prefix) -> Result<Option<(Vec<u8>, Vnode)>, Error> {
-        if !self.tree.options.arrays.sidecars || !self.has_group_sidecar(path)? {
-            return Ok(None);
+    pub(super) fn group_sidecar(&self, path: &Prefix) -> Option<(Vec<u8>, Vnode)> {
+        if !self.tree.options.arrays.sidecars {
+            return None;
         }
+        let is_there = self.has_group_sidecar(path).unwrap_or_else(|error| {
+            // A lookup of the file gives the error.
+            self.tree.warn_once(&(path, "sidecar"), || {
+                format!("{path}: JSON file of the group: {error}")
+            });
+            true
+        });
         let name = PlainName::new(path, PlainKind::GroupSidecar);
-        self.named(path, SIDECAR, Vnode::Plain(name)).map(Some)
+        is_there.then(|| self.named_in_listing(path, SIDECAR, Vnode::Plain(name)))
     }
 
     /// Whether the group at `path` may have a file in `format`.
@@ -332,6 +338,22 @@ impl Arrays {
         Ok(self.file_or_none(&name)?.is_some())
     }
 
+    /// Like [`Arrays::named`]. A file whose name cannot be found out has its plain name, of which a lookup gives the error.
+    fn named_in_listing(&self, path: &Prefix, extension: &str, vnode: Vnode) -> (Vec<u8>, Vnode) {
+        let named = self.named(path, extension, vnode.clone());
+        named.unwrap_or_else(|_| (self.plain_name(path, extension, &vnode), vnode))
+    }
+
+    /// The name of a file of the node at `path` if no other one has it.
+    fn plain_name(&self, path: &Prefix, extension: &str, vnode: &Vnode) -> Vec<u8> {
+        let stem = if matches!(vnode, Vnode::Plain(name) if name.is_of_group()) {
+            self.group_stem_of(path)
+        } else {
+            self.name_of(path)
+        };
+        [&stem[..], b".", extension.as_bytes()].concat()
+    }
+
     /// The name of a file of the node at `path`, and its vnode.
     pub(super) fn named(
         &self,
@@ -339,12 +361,7 @@ impl Arrays {
         extension: &str,
         vnode: Vnode,
     ) -> Result<(Vec<u8>, Vnode), Error> {
-        let stem = if matches!(&vnode, Vnode::Plain(name) if name.is_of_group()) {
-            self.group_stem_of(path)
-        } else {
-            self.name_of(path)
-        };
-        let base = [&stem[..], b".", extension.as_bytes()].concat();
+        let base = self.plain_name(path, extension, &vnode);
         let directory = directory_of(&vnode);
         let claims = self.claims(&directory, &base)?;
         let name = claims.into_iter().find(|(_, claimed)| *claimed == vnode);

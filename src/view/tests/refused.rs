@@ -1,5 +1,7 @@
-//! Files that lack what the store refuses, until the store gives it.
+//! Files of nodes that the store refuses, or that cannot be read.
 
+use std::fmt;
+use std::io;
 use std::sync::Mutex;
 
 use super::arrays::{arrays, group};
@@ -8,13 +10,26 @@ use crate::plain::FileFormat;
 use crate::store::StoreError;
 use crate::store::testing::{Call, Layer, wrap};
 
-/// Refuses all objects whose keys begin with one text.
-#[derive(Debug, Default)]
-struct Closed(Mutex<Option<&'static str>>);
+/// Gives an error for all objects whose keys begin with one text.
+struct Closed {
+    below: Mutex<Option<&'static str>>,
+    error: fn(String) -> StoreError,
+}
+
+impl fmt::Debug for Closed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Closed")
+    }
+}
 
 impl Closed {
+    fn new(error: fn(String) -> StoreError) -> Arc<Closed> {
+        let below = Mutex::new(None);
+        Arc::new(Closed { below, error })
+    }
+
     fn close(&self, below: Option<&'static str>) {
-        *self.0.lock().unwrap() = below;
+        *self.below.lock().unwrap() = below;
     }
 }
 
@@ -24,12 +39,10 @@ impl Layer for Closed {
         call: &Call,
         ask: impl FnOnce() -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let closed = *self.0.lock().unwrap();
-        if closed.is_some_and(|closed| call.path.as_bytes().starts_with(closed.as_bytes())) {
-            return Err(StoreError::Denied {
-                key: call.path.to_string(),
-                reason: "it is closed".to_owned(),
-            });
+        let below = *self.below.lock().unwrap();
+        let is_below = |below: &str| call.path.as_bytes().starts_with(below.as_bytes());
+        if below.is_some_and(is_below) {
+            return Err((self.error)(call.path.to_string()));
         }
         ask()
     }
@@ -44,7 +57,10 @@ fn named(name: &str, attributes: Value) -> Vec<u8> {
 
 #[test]
 fn what_the_store_refused_is_in_the_files_when_it_is_refused_no_longer() {
-    let closed = Arc::new(Closed::default());
+    let closed = Closed::new(|key| StoreError::Denied {
+        key,
+        reason: "it is closed".to_owned(),
+    });
     let options = arrays(&[FileFormat::Nc, FileFormat::Nhdr]);
     let fixture = Fixture::layered(options, &[], |store| wrap(store, &closed));
     fixture.put_old("zarr.json", &group());
@@ -63,4 +79,25 @@ fn what_the_store_refused_is_in_the_files_when_it_is_refused_no_longer() {
         assert!(has("store.nc", b"micrometer"), "{refused}");
         assert!(has("t.nhdr", b"units: \"um\""), "{refused}");
     }
+}
+
+#[test]
+fn files_that_cannot_be_made_are_listed() {
+    let closed = Closed::new(|key| StoreError::io(key, &io::Error::from_raw_os_error(libc::EIO)));
+    let options = arrays(&[FileFormat::Nc, FileFormat::Npy]);
+    let fixture = Fixture::layered(options, &[], |store| wrap(store, &closed));
+    fixture.put_old("zarr.json", &group());
+    fixture.put_old("t/zarr.json", &named("x", json!({})));
+    fixture.put_old("t.npy/zarr.json", &group());
+    closed.close(Some("t.npy/zarr.json"));
+    let listed = fixture.list("");
+    for name in ["store.nc", "t.json", "t.npy"] {
+        assert!(listed.contains(&name.to_owned()), "{name} of {listed:?}");
+    }
+    for name in ["store.nc", "t.npy"] {
+        assert_eq!(refusal(&fixture, name), ErrorKind::Io, "{name}");
+    }
+    closed.close(None);
+    let listed = fixture.list("");
+    assert_eq!(listed, ["store.nc", "t.json", "t.npy", "t.npy~"]);
 }
