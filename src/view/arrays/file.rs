@@ -153,8 +153,7 @@ impl Arrays {
             .get(name)
             .and_then(|(file, _)| file.upgrade());
         if let Some(file) = known
-            && self.is_current(&file)
-            && self.keeps_raw(name)?
+            && self.is_current(&file)?
         {
             return Ok(Some(file));
         }
@@ -215,20 +214,31 @@ impl Arrays {
         self.forget_node(&file.name.path)
     }
 
-    /// Whether the file called `name` is no header, or the file that the header names is still the right one. A part of an
-    /// array loses its name to an array that is stored later, which changes no input of the header.
-    fn keeps_raw(&self, name: &PlainName) -> Result<bool, Error> {
+    /// Whether the file called `name` is no header, or the file that the header names is still the right one. An array that
+    /// is stored later takes the name of a part, and a group takes that of a whole array. Neither changes an input of the
+    /// header. The name of a whole array is not examined while the header is trusted.
+    fn keeps_raw(&self, name: &PlainName, is_trusted: bool) -> Result<bool, Error> {
         match &name.kind {
-            PlainKind::Array(format, selection @ Some(_)) if format.points_to_raw() => {
+            PlainKind::Array(format, selection)
+                if format.points_to_raw() && (selection.is_some() || !is_trusted) =>
+            {
                 self.has_own_raw(&name.path, selection.as_ref())
             }
             _ => Ok(true),
         }
     }
 
-    fn is_current(&self, file: &PlainFile) -> bool {
+    fn is_current(&self, file: &PlainFile) -> Result<bool, Error> {
         let (freshness, sources) = (self.tree.options.freshness, self.tree.loader.sources());
-        file.inputs.hold(freshness, &file.last_check, sources)
+        let is_trusted = freshness.trusts(&file.last_check);
+        if !file.inputs.hold(freshness, &file.last_check, sources) {
+            return Ok(false);
+        }
+        let keeps_raw = self.keeps_raw(&file.name, is_trusted)?;
+        if !keeps_raw {
+            file.last_check.set(&LastCheck::never());
+        }
+        Ok(keeps_raw)
     }
 
     /// Makes the file called `name`. All elements in it were in the store at one moment: their objects are checked again

@@ -144,6 +144,15 @@ fn no_header_names_the_data_of_another_array() {
         "name: `y.raw` is another file or directory"
     );
 
+    // A directory that takes the name of the elements takes the headers away.
+    assert!(fixture.read("x.mhd").unwrap().ends_with(b" x.raw\n"));
+    assert_eq!(fixture.json("x.json")["files"]["nhdr"], "x.nhdr");
+    fixture.put("x.raw/zarr.json", &group());
+    for extension in headers {
+        assert!(fixture.find(&format!("x.{extension}")).unwrap().is_none());
+    }
+    assert!(fixture.json("x.json")["left_out"]["nhdr"].is_string());
+
     fixture.put("x@0/zarr.json", &whole);
     assert_eq!(fixture.read("x@0.raw").unwrap(), [7; 8]);
     assert_eq!(fixture.read("x@0.raw~").unwrap(), [7; 4]);
