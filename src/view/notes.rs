@@ -25,6 +25,14 @@ impl<N: Clone + Eq + Hash, V> Notes<N, V> {
         self.lock().put(name, note)
     }
 
+    /// The note about `name`.
+    pub(super) fn get(&self, name: &N) -> Option<V>
+    where
+        V: Copy,
+    {
+        self.lock().peek(name).copied()
+    }
+
     /// Whether there is a note about `name`.
     pub(super) fn has(&self, name: &N) -> bool {
         self.lock().contains(name)

@@ -377,11 +377,6 @@ impl Tree {
         Some(format!("{snapshot}\n").into_bytes())
     }
 
-    /// Whether a warning about `subject` was logged.
-    pub(super) fn has_warned<T: std::hash::Hash>(&self, subject: &T) -> bool {
-        self.said.has(&hash(subject))
-    }
-
     /// Logs a warning, unless one about the same `subject` was logged before.
     pub(in crate::view) fn warn_once<T: std::hash::Hash>(
         &self,

@@ -1,10 +1,11 @@
 //! `.jsonl` files, the only format of one array whose size is known only after everything is
 //! decoded.
 
-use super::super::vnode::PlainName;
+use std::num::NonZeroUsize;
+
 use super::Arrays;
 use super::facts::ArrayFacts;
-use super::file::FileParts;
+use super::file::{FileParts, is_refusal};
 use super::lock;
 use super::strings::{self, WantedStrings};
 use crate::budget::Holding;
@@ -20,8 +21,30 @@ const LIMIT_PARTS: u64 = 10;
 /// The shortest line is `""` and a newline.
 const LEAST_LINE: u64 = 3;
 
+/// The most files of which it is noted that they are too long.
+pub(super) const MOST_NOTED: NonZeroUsize = NonZeroUsize::new(4096).expect("4096 is not 0");
+
 impl Arrays {
     pub(super) fn make_jsonl(
+        &self,
+        facts: &ArrayFacts,
+        selection: Option<&Selection>,
+    ) -> Result<Option<FileParts>, Error> {
+        let made = self.lines_of(facts, selection);
+        if selection.is_none() && strings::kind_of(facts).is_some() {
+            let (path, document) = (&facts.array.path, &facts.array.node.document);
+            match &made {
+                Err(Error::Metadata { error, .. }) if is_refusal(error) => {
+                    self.too_long.put(path.clone(), document.meta.version);
+                }
+                Ok(_) => self.too_long.forget(path),
+                Err(_) => {}
+            }
+        }
+        made
+    }
+
+    fn lines_of(
         &self,
         facts: &ArrayFacts,
         selection: Option<&Selection>,
@@ -74,8 +97,9 @@ impl Arrays {
         Ok(Some(parts))
     }
 
-    /// Whether the strings of the array were found to be too long for a file.
-    pub(super) fn is_left_out(&self, name: &PlainName) -> bool {
-        self.tree.has_warned(name)
+    /// Whether the strings of the array were found to be too long for a file, since its document was last changed.
+    pub(super) fn is_too_long(&self, facts: &ArrayFacts) -> bool {
+        let noted = self.too_long.get(&facts.array.path);
+        noted == Some(facts.array.node.document.meta.version)
     }
 }

@@ -44,10 +44,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use lru::LruCache;
 
+use super::notes::Notes;
 use super::tree::Tree;
 use super::vnode::PlainName;
 use crate::budget::Evict;
 use crate::load::Block;
+use crate::store::{Prefix, Version};
 use context::GroupFacts;
 use facts::ArrayFacts;
 use file::PlainFile;
@@ -86,6 +88,8 @@ pub struct Arrays {
     /// Long texts of open files, by the identity of the file.
     texts: Mutex<HashMap<u64, Weak<Block>>>,
     snapshots: Mutex<Snapshots>,
+    /// Arrays of strings that are too long for one file, with the versions of their documents.
+    too_long: Notes<Prefix, Version>,
     gathering: Mutex<()>,
     writing: Mutex<()>,
 }
@@ -143,6 +147,7 @@ impl Arrays {
                 members: Mutex::new(KeptByPath::new(KEPT_MEMBERS_BYTES)),
             }),
             snapshots: Mutex::default(),
+            too_long: Notes::new(json_lines::MOST_NOTED),
             gathering: Mutex::default(),
             writing: Mutex::default(),
         }

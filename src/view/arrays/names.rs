@@ -330,10 +330,9 @@ impl Arrays {
         }
         if format == FileFormat::Jsonl {
             let facts = self.array_facts(path)?;
-            return Ok(
-                facts.is_some_and(|facts| strings::kind_of(&facts).is_some())
-                    && !self.is_left_out(&name),
-            );
+            return Ok(facts.is_some_and(|facts| {
+                strings::kind_of(&facts).is_some() && !self.is_too_long(&facts)
+            }));
         }
         Ok(self.file_or_none(&name)?.is_some())
     }

@@ -297,6 +297,30 @@ fn strings_are_lines() {
 }
 
 #[test]
+fn lines_that_were_too_long_are_listed_once_they_are_short() {
+    let strings = |n: u64| {
+        let mut strings = array(&[n], &[n], &json!([{"name": "vlen-utf8"}]));
+        strings["data_type"] = "string".into();
+        strings["fill_value"] = "none".into();
+        text(&strings)
+    };
+    let objects: [(&str, &[u8]); 2] = [
+        ("long/zarr.json", &strings(1 << 25)),
+        ("number/zarr.json", &document("uint8", &[3], &[3])),
+    ];
+    let fixture = Fixture::new(arrays(&[FileFormat::Jsonl]), &objects);
+    for name in ["long", "number"] {
+        assert!(fixture.find(&format!("{name}.jsonl")).unwrap().is_none());
+    }
+    assert_eq!(fixture.list(""), ["long.json", "number.json"]);
+    for name in ["long", "number"] {
+        fixture.put(&format!("{name}/zarr.json"), &strings(3));
+    }
+    let names = ["long.json", "long.jsonl", "number.json", "number.jsonl"];
+    assert_eq!(fixture.list(""), names);
+}
+
+#[test]
 fn a_handle_shows_one_version_or_is_stale() {
     let objects: [(&str, &[u8]); 4] = [
         ("a/zarr.json", &document("uint8", &[6], &[2])),
