@@ -6,6 +6,7 @@ use glob::Pattern;
 
 use super::super::options::ViewKind;
 use super::Arrays;
+use crate::fresh::Observations;
 use crate::hierarchy::{BrokenKind, Node};
 use crate::plain::FileFormat;
 use crate::store::Prefix;
@@ -79,7 +80,9 @@ impl Arrays {
         let walk = self.look_at_nodes(deadline, |path, node| {
             is_found |= match node {
                 // A group that cannot be read may be an `AnnData` object.
-                Node::Group(_) => self.is_anndata(path).unwrap_or(true),
+                Node::Group(_) => self
+                    .is_anndata(path, &mut Observations::default())
+                    .unwrap_or(true),
                 Node::Broken(broken) => broken.kind != BrokenKind::Array,
                 Node::Array(_) | Node::Implicit => false,
             };

@@ -17,7 +17,7 @@ use super::names::PathKind;
 use super::strings;
 use crate::budget::{Holding, Reservation};
 use crate::error::{Error, FormatError};
-use crate::fresh::LastCheck;
+use crate::fresh::{LastCheck, Observations};
 use crate::hierarchy::Node;
 use crate::plain::{ElementKind, FileFormat, Group, Omitted, Options, group_file, is_anndata};
 use crate::store::{Access, ObjectMeta, Prefix};
@@ -91,7 +91,8 @@ impl Arrays {
             reserved: Vec::new(),
             deadline: self.tree.loader.deadline(),
         };
-        if format == FileFormat::H5ad && !self.is_anndata(path)? {
+        let observed = &mut gathering.inputs.observations;
+        if format == FileFormat::H5ad && !self.is_anndata(path, observed)? {
             return Ok(None);
         }
         let mut group = gathering.root(path)?;
@@ -155,13 +156,18 @@ impl Arrays {
         FREE_BYTES + self.tree.loader.cache().budget().limit() / 2
     }
 
-    /// Whether the group at `path` holds an `AnnData` object.
-    pub(super) fn is_anndata(&self, path: &Prefix) -> Result<bool, Error> {
+    /// Whether the group at `path` holds an `AnnData` object. Its documents are added to `observed`.
+    pub(super) fn is_anndata(
+        &self,
+        path: &Prefix,
+        observed: &mut Observations,
+    ) -> Result<bool, Error> {
         let folder = self.tree.folder(ViewKind::Arrays, path)?;
         if !folder.has_children() {
             return Ok(false);
         }
         let facts = self.group_facts(&folder.resolved.path)?;
+        observed.add_all(&facts.inputs.observations);
         Ok(is_anndata(&facts.attributes))
     }
 

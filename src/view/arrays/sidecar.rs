@@ -156,7 +156,12 @@ impl Arrays {
                 let name = self.text_name(path, format, name, &mut inputs.observations)?;
                 Ok(Some(Ok((name, file.omitted.clone()))))
             }
-            Ok(None) if format == FileFormat::H5ad && self.anndata_above(path)?.is_none() => {
+            Ok(None)
+                if format == FileFormat::H5ad
+                    && self
+                        .anndata_above(path, &mut inputs.observations)?
+                        .is_none() =>
+            {
                 let problem = "it is not `anndata`, so the group is no AnnData object";
                 let reason = FormatError::document("encoding-type", problem);
                 Ok(Some(Err(reason)))
@@ -238,7 +243,7 @@ impl Arrays {
         let group = path.to_key().map_or_else(Prefix::root, |key| key.parent());
         let group = match format {
             // One `AnnData` object has arrays in many groups.
-            FileFormat::H5ad => match self.anndata_above(&group)? {
+            FileFormat::H5ad => match self.anndata_above(&group, observed)? {
                 Some(group) => group,
                 None => return Ok(None),
             },
@@ -274,10 +279,15 @@ impl Arrays {
         Ok(Some(FormatOutcome::File(name)))
     }
 
-    /// The nearest group at or above `group` that holds an `AnnData` object.
-    fn anndata_above(&self, group: &Prefix) -> Result<Option<Prefix>, Error> {
+    /// The nearest group at or above `group` that holds an `AnnData` object. The documents of all groups that were examined
+    /// are added to `observed`.
+    fn anndata_above(
+        &self,
+        group: &Prefix,
+        observed: &mut Observations,
+    ) -> Result<Option<Prefix>, Error> {
         for above in group.with_ancestors() {
-            if self.is_anndata(&above)? {
+            if self.is_anndata(&above, observed)? {
                 return Ok(Some(above));
             }
         }
