@@ -62,7 +62,7 @@ impl Arrays {
         };
         for (name, &length) in dimension_names.iter().zip(&node.metadata.shape) {
             let Some(name) = name else { continue };
-            let Some(child) = self.child_called(&group, name.as_bytes())? else {
+            let Some(child) = self.child_of(&group, name, inputs)? else {
                 continue;
             };
             // A consolidated document with a copy of the array's document has copies for its coordinates, too.
@@ -70,12 +70,11 @@ impl Arrays {
             if hierarchy.has_copied_child(&group, name.as_bytes())? == Some(false) {
                 continue;
             }
-            // A change of these documents may turn the array into a coordinate.
-            let documents = [DocumentName::ZarrJson, DocumentName::ZArray];
-            let documents = documents.map(|name| child.key(name.as_str().as_bytes()));
             if self.are_unlisted(&group, &[name]) {
-                for key in documents {
-                    inputs.observations.add_object(&key?, None);
+                // These documents may turn the array into a coordinate.
+                for name in [DocumentName::ZarrJson, DocumentName::ZArray] {
+                    let key = child.key(name.as_str().as_bytes())?;
+                    inputs.observations.add_object(&key, None);
                 }
                 continue;
             }
@@ -88,12 +87,7 @@ impl Arrays {
                 resolved => resolved?,
             };
             let Node::Array(coordinate) = resolved.node else {
-                for key in documents {
-                    let key = key?;
-                    inputs
-                        .observations
-                        .add_object(&key, self.tree.object_meta(&key)?.as_ref());
-                }
+                self.observe_documents(&child, inputs)?;
                 continue;
             };
             if coordinate.metadata.shape.as_slice() != [length] {

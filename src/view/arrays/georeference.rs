@@ -19,7 +19,7 @@ use crate::load::Deadline;
 use crate::metadata::{Attributes, DocumentName};
 use crate::plain::geo::{CoordinateNumbers, Crs, Spacing, grid_mapping};
 use crate::plain::{FileFormat, GeoFacts, GeoSources, Georeference, Selected};
-use crate::store::Prefix;
+use crate::store::{Key, Prefix};
 
 /// The most coordinates along an axis, and the most chunks that hold them.
 const MOST_COORDINATES: u64 = 1 << 20;
@@ -117,7 +117,7 @@ impl Arrays {
             return Ok(Ok(None));
         };
         for group in group.with_ancestors() {
-            let Some(child) = self.child_called(&group, name.as_bytes())? else {
+            let Some(child) = self.child_of(&group, name, inputs)? else {
                 continue;
             };
             let resolved = match self.tree.resolve(ViewKind::Arrays, &child) {
@@ -166,6 +166,41 @@ impl Arrays {
         Ok(Ok(None))
     }
 
+    /// The keys of the documents that may turn the node at `path` into another one.
+    fn documents_at(&self, path: &Prefix) -> Result<Vec<Key>, Error> {
+        // The document of a draft's node lies apart. Another node may be damaged.
+        if let Ok(resolved) = self.tree.resolve(ViewKind::Arrays, path)
+            && let Some(draft) = resolved.draft()
+        {
+            return Ok(vec![draft.array_document()?]);
+        }
+        let names = [DocumentName::ZarrJson, DocumentName::ZArray];
+        let keys = names.map(|name| path.key(name.as_str().as_bytes()));
+        Ok(keys.into_iter().collect::<Result<_, _>>()?)
+    }
+
+    /// The path of the child `name` of a group, whether or not it exists. In a draft, the document of an absent child is
+    /// added to `inputs`, and the child has no path.
+    pub(super) fn child_of(
+        &self,
+        group: &Prefix,
+        name: &str,
+        inputs: &mut Inputs,
+    ) -> Result<Option<Prefix>, Error> {
+        let child = self.child_called(group, name.as_bytes())?;
+        if child.is_none()
+            && self
+                .tree
+                .resolve(ViewKind::Arrays, group)?
+                .draft()
+                .is_some()
+            && let Ok(key) = group.key(name.as_bytes())
+        {
+            self.observe_documents(&key.to_prefix(), inputs)?;
+        }
+        Ok(child)
+    }
+
     /// Observes the documents that may turn the node at `path` into another one. Returns whether one of them is there.
     pub(super) fn observe_documents(
         &self,
@@ -173,8 +208,7 @@ impl Arrays {
         inputs: &mut Inputs,
     ) -> Result<bool, Error> {
         let mut are_there = false;
-        for name in [DocumentName::ZarrJson, DocumentName::ZArray] {
-            let key = path.key(name.as_str().as_bytes())?;
+        for key in self.documents_at(path)? {
             let found = self.tree.object_meta(&key)?;
             are_there |= found.is_some();
             inputs.observations.add_object(&key, found.as_ref());

@@ -588,3 +588,29 @@ fn a_coordinate_that_comes_after_a_listing_is_in_the_files_that_are_opened() {
         header(&fixture)
     );
 }
+
+#[test]
+fn a_coordinate_that_comes_to_a_draft_is_in_the_files_that_are_opened() {
+    let array = |attributes: serde_json::Value| {
+        text(&json!({
+            "shape": [4], "data_type": "|u1", "fill_value": 7, "chunk_memory_layout": "C", "extensions": [],
+            "chunk_grid": {"type": "regular", "chunk_shape": [4], "separator": "/"}, "attributes": attributes,
+        }))
+    };
+    let uri = "https://purl.org/zarr/spec/protocol/core/3.0";
+    let root = json!({
+        "zarr_format": uri, "metadata_encoding": uri, "metadata_key_suffix": ".json", "extensions": [],
+    });
+    let fixture = Fixture::new(arrays(&[FileFormat::Nhdr]), &[]);
+    fixture.put_old("zarr.json", &text(&root));
+    let dimensions = json!({"_ARRAY_DIMENSIONS": ["x"]});
+    fixture.put_old("meta/root/a.array.json", &array(dimensions));
+    let has_unit = || {
+        let header = fixture.read("a.nhdr").unwrap();
+        String::from_utf8_lossy(&header).contains("units: \"um\"")
+    };
+    assert!(!has_unit());
+    let unit = json!({"_ARRAY_DIMENSIONS": ["x"], "units": "micrometer", "axis": "X"});
+    fixture.put_old("meta/root/x.array.json", &array(unit));
+    assert!(has_unit());
+}
