@@ -116,6 +116,19 @@ impl ArrayFacts {
         })
     }
 
+    /// When all inputs were last seen unchanged.
+    pub(super) fn last_checked(&self) -> LastCheck {
+        let groups: Option<Vec<_>> = self.groups.iter().map(Weak::upgrade).collect();
+        match groups {
+            Some(groups) => groups
+                .iter()
+                .fold(self.own_checked.clone(), |checked, group| {
+                    checked.or_older(&group.checked)
+                }),
+            None => self.checked.clone(),
+        }
+    }
+
     /// An estimate of the memory of the facts.
     pub(super) fn memory_bytes(&self) -> u64 {
         let attributes = self.tree_bytes.saturating_mul(MEMORY_PER_BYTE);
@@ -454,4 +467,41 @@ fn texts(attributes: &Attributes, path: &[&str]) -> Option<Vec<String>> {
     });
     let texts = value?.as_list()?.iter().map(|item| item.as_text());
     texts.map(|text| text.map(str::to_owned)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+    use crate::fresh::Freshness;
+    use crate::plain::Layout;
+    use crate::store::{Key, MemoryStore};
+    use crate::view::{View, ViewKind, ViewOptions};
+
+    #[test]
+    fn a_file_is_trusted_no_longer_than_its_facts() {
+        let store = Arc::new(MemoryStore::new());
+        let document = serde_json::json!({
+            "zarr_format": 2, "shape": [2], "chunks": [2], "dtype": "|u1", "compressor": null, "fill_value": 0,
+            "filters": null, "order": "C",
+        });
+        let old = SystemTime::now() - Duration::from_secs(3600);
+        let key = Key::parse(b"a/.zarray").unwrap();
+        store.insert_at(key, document.to_string().into_bytes(), old);
+        let options = ViewOptions {
+            views: vec![ViewKind::Arrays],
+            freshness: Freshness::Checked(Duration::from_secs(3600)),
+            ..ViewOptions::default()
+        };
+        let view = View::new(store, options).unwrap();
+        let path = Prefix::parse(b"a").unwrap();
+        let facts = view.arrays.array_facts(&path).unwrap().unwrap();
+        let checked = format!("{:?}", facts.last_checked());
+        while format!("{:?}", LastCheck::now()) == checked {
+            std::thread::yield_now();
+        }
+        let file = facts.parts(Layout::of_bytes(Vec::new()));
+        assert_eq!(format!("{:?}", file.checked), checked);
+    }
 }

@@ -431,7 +431,8 @@ impl ArrayFacts {
             meta,
             omitted: Vec::new(),
             inputs: self.inputs.clone(),
-            checked: LastCheck::now(),
+            // The facts may have been trusted for a while.
+            checked: self.last_checked(),
             has_elements: false,
             preview: None,
         }

@@ -210,6 +210,7 @@ impl Gathering<'_> {
         let reason = match arrays.member_at(path, &mut self.inputs)? {
             Some(MemberKind::Array(facts)) => {
                 self.inputs.observations.add_all(&facts.inputs.observations);
+                self.checked = self.checked.or_older(&facts.last_checked());
                 self.account_for(MemberKind::Array(Arc::clone(&facts)).memory_bytes())?;
                 self.array(&facts, &name, &mut group)?
             }

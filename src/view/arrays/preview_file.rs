@@ -49,6 +49,7 @@ impl Arrays {
                     let mut parts = source.into_parts(found);
                     parts.meta = facts.array.node.document.meta;
                     parts.inputs.add_all(&facts.inputs);
+                    parts.checked = parts.checked.or_older(&facts.last_checked());
                     parts.inputs.observations.add_all(&examined.observations);
                     return Ok(Some(parts));
                 }

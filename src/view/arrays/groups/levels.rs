@@ -44,6 +44,7 @@ impl Gathering<'_> {
         let bits = own.inputs.readers.bits_for(self.shown);
         self.shown = self.shown.with_mode(bits);
         self.inputs.add_all(&own.inputs);
+        self.checked = self.checked.or_older(&own.checked);
         let mut group = own.group();
         let Some(image) = multiscale(&group.attributes) else {
             return Ok(group);
@@ -85,6 +86,7 @@ impl Gathering<'_> {
             Some(MemberKind::LeftOut(reason)) => return Ok(Some(reason)),
             Some(MemberKind::Group) | None => return Ok(Some(no_array())),
         };
+        self.checked = self.checked.or_older(&facts.last_checked());
         self.n_nodes += 1;
         self.account_for(MemberKind::Array(facts.clone()).memory_bytes())?;
         if let Some(reason) = &facts.axes_error {

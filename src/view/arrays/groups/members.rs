@@ -35,8 +35,8 @@ pub(super) struct OwnParts {
     /// Its documents, and the directory of its names.
     pub(super) inputs: Inputs,
     facts: Arc<GroupFacts>,
-    /// When they were examined.
-    begun: LastCheck,
+    /// When they were last seen unchanged.
+    pub(super) checked: LastCheck,
 }
 
 /// A group and its members.
@@ -123,8 +123,8 @@ impl Arrays {
         inputs.add_names(self.tree.loader.sources(), &folder.resolved.listed()?)?;
         Ok(OwnParts {
             inputs,
+            checked: begun.or_older(&facts.checked),
             facts,
-            begun,
         })
     }
 
@@ -274,12 +274,17 @@ impl Gathering<'_> {
             }
             list.extend(kind.map(|kind| Member { name, path, kind }));
         }
+        let arrays_checked = list.iter().filter_map(|member| match &member.kind {
+            MemberKind::Array(facts) => Some(facts.last_checked()),
+            MemberKind::Group | MemberKind::LeftOut(_) => None,
+        });
+        let checked = arrays_checked.fold(own.checked.clone(), |first, last| first.or_older(&last));
         let members = Arc::new(Members {
             list,
             n_nodes,
             memory,
             observations: inputs.observations.shared(),
-            checked: own.begun.clone(),
+            checked,
             own,
         });
         if members.observations.are_settled() {
