@@ -86,9 +86,16 @@ impl Arrays {
                 }
                 resolved => resolved?,
             };
-            let Node::Array(coordinate) = resolved.node else {
-                self.observe_documents(&child, inputs)?;
-                continue;
+            let coordinate = match resolved.node {
+                Node::Array(coordinate) => coordinate,
+                Node::Implicit => {
+                    self.observe_absent(&child, inputs)?;
+                    continue;
+                }
+                Node::Group(_) | Node::Broken(_) => {
+                    self.observe_documents(&child, inputs)?;
+                    continue;
+                }
             };
             if coordinate.metadata.shape.as_slice() != [length] {
                 let document = &coordinate.document;

@@ -139,7 +139,11 @@ impl Arrays {
                     self.observe_documents(&child, inputs)?;
                     return Ok(Err(broken.error.clone()));
                 }
-                Node::Group(_) | Node::Implicit => {
+                Node::Implicit => {
+                    self.observe_absent(&child, inputs)?;
+                    continue;
+                }
+                Node::Group(_) => {
                     self.observe_documents(&child, inputs)?;
                     continue;
                 }
@@ -199,6 +203,16 @@ impl Arrays {
             self.observe_documents(&key.to_prefix(), inputs)?;
         }
         Ok(child)
+    }
+
+    /// Observes the documents that may turn the node at `path` into an array. If one of them is there, the absence of the
+    /// array was trusted for too long, and the node is looked up again.
+    pub(super) fn observe_absent(&self, path: &Prefix, inputs: &mut Inputs) -> Result<(), Error> {
+        if self.observe_documents(path, inputs)? {
+            inputs.observations.add_unobserved();
+            self.tree.hierarchy.forget(path);
+        }
+        Ok(())
     }
 
     /// Observes the documents that may turn the node at `path` into another one. Returns whether one of them is there.

@@ -590,6 +590,33 @@ fn a_coordinate_that_comes_after_a_listing_is_in_the_files_that_are_opened() {
 }
 
 #[test]
+fn a_coordinate_whose_absence_is_trusted_is_found_by_its_document() {
+    let options = ViewOptions {
+        freshness: Freshness::Checked(Duration::from_secs(3600)),
+        ..arrays(&[FileFormat::Nhdr])
+    };
+    let fixture = Fixture::trusting(options, &[], |store| store);
+    let named = |attributes: serde_json::Value| {
+        let mut named = array(&[4], &[4], &plain());
+        named["dimension_names"] = json!(["x"]);
+        named["attributes"] = attributes;
+        text(&named)
+    };
+    fixture.put_old("zarr.json", &group());
+    fixture.put_old("a/zarr.json", &named(json!({})));
+    assert!(fixture.find("x.nhdr").unwrap().is_none());
+    let unit = json!({"units": "micrometer", "axis": "X"});
+    fixture.put_old("x/zarr.json", &named(unit));
+    // The first reader finds the document, and the next one the array.
+    let has_unit = || {
+        let header = fixture.read("a.nhdr").unwrap();
+        String::from_utf8_lossy(&header).contains("units: \"um\"")
+    };
+    has_unit();
+    assert!(has_unit());
+}
+
+#[test]
 fn a_coordinate_that_comes_to_a_draft_is_in_the_files_that_are_opened() {
     let array = |attributes: serde_json::Value| {
         text(&json!({
