@@ -8,6 +8,7 @@ use hyper::body::{Frame, SizeHint};
 use tokio::sync::mpsc::Receiver;
 
 use super::pieces::FilePieces;
+use super::sending::Sending;
 use crate::error::Error;
 
 /// The bytes of a response. An error breaks the connection, so that the client knows that bytes are missing.
@@ -16,7 +17,7 @@ pub(super) enum Body {
     /// These bytes.
     Whole(Bytes),
     /// The bytes of a file.
-    File(FilePieces),
+    File(FilePieces, Sending),
     /// Parts of a text that is made while it is sent.
     Parts(Receiver<Result<Bytes, Error>>),
 }
@@ -38,7 +39,13 @@ impl hyper::body::Body for Body {
         let next = match &mut *self {
             Body::Whole(bytes) if bytes.is_empty() => return Poll::Ready(None),
             Body::Whole(bytes) => Poll::Ready(Some(Ok(std::mem::take(bytes)))),
-            Body::File(pieces) => pieces.poll_next(cx),
+            Body::File(pieces, sending) => {
+                let next = pieces.poll_next(cx);
+                if let Poll::Ready(Some(Err(error))) = &next {
+                    sending.failed(error);
+                }
+                next
+            }
             Body::Parts(parts) => parts.poll_recv(cx),
         };
         next.map(|next| next.map(|bytes| bytes.map(Frame::data)))
@@ -47,7 +54,7 @@ impl hyper::body::Body for Body {
     fn is_end_stream(&self) -> bool {
         match self {
             Body::Whole(bytes) => bytes.is_empty(),
-            Body::File(pieces) => pieces.left() == 0,
+            Body::File(pieces, _) => pieces.left() == 0,
             Body::Parts(_) => false,
         }
     }
@@ -55,7 +62,7 @@ impl hyper::body::Body for Body {
     fn size_hint(&self) -> SizeHint {
         match self {
             Body::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Body::File(pieces) => SizeHint::with_exact(pieces.left()),
+            Body::File(pieces, _) => SizeHint::with_exact(pieces.left()),
             Body::Parts(_) => SizeHint::default(),
         }
     }

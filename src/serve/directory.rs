@@ -23,7 +23,7 @@ const HTML: &str = "text/html; charset=utf-8";
 
 /// The answer to `request` for `directory`, which is at `path`; `None` if it is gone.
 pub(super) async fn answer<B>(
-    served: &Served,
+    served: &Arc<Served>,
     request: &Request<B>,
     path: RequestPath,
     directory: Arc<HeldVnode>,
@@ -49,15 +49,18 @@ pub(super) async fn answer<B>(
             let page = page.await?.map(|page| answer::page(StatusCode::OK, page));
             return Ok(page.map(|page| answer::without_body(page, request.method())));
         }
-        Liking::Links => (stream::begin(view, directory, Links { href }).await?, HTML),
+        Liking::Links => (
+            stream::begin(served, directory, Links { href }).await?,
+            HTML,
+        ),
         Liking::Json => {
             let is_first = true;
             let writing = Json { href, is_first };
-            let body = stream::begin(view, directory, writing).await?;
+            let body = stream::begin(served, directory, writing).await?;
             (body, content_type::JSON)
         }
         Liking::Text => {
-            let body = stream::begin(view, directory, Lines).await?;
+            let body = stream::begin(served, directory, Lines).await?;
             (body, "text/plain; charset=utf-8")
         }
     };

@@ -13,9 +13,10 @@ use super::body::Body;
 use super::conditions::{Validators, Verdict};
 use super::opened::ServedFile;
 use super::parts::FileParts;
-use super::pieces::{FilePieces, held};
+use super::pieces::held;
 use super::pool::on_pool;
 use super::range::{Wanted, wanted};
+use super::sending::Sending;
 use super::served::Served;
 use super::{content_type, gzip};
 use crate::error::Error;
@@ -32,12 +33,11 @@ pub(super) struct FileRequest<'a> {
 
 /// The answer to `request` for `found`.
 pub(super) async fn answer(
-    served: &Served,
+    served: &Arc<Served>,
     request: FileRequest<'_>,
     found: &Arc<ServedFile>,
 ) -> Result<Answer, Error> {
-    let file = &found.opened.file;
-    let len = file.len();
+    let len = found.opened.file.len();
     let kind = content_type::of_name(request.name);
     let headers = request.headers;
     let has_forms = gzip::is_compressed(kind, len);
@@ -75,12 +75,15 @@ pub(super) async fn answer(
     answer::set_static(&mut answer, CONTENT_TYPE, kind);
     answer::set_static(&mut answer, ACCEPT_RANGES, "bytes");
     let is_get = request.method == Method::GET;
+    let sending = || Sending {
+        served: Arc::clone(served),
+        file: Arc::clone(found),
+    };
     let range = range_of(headers, validators).filter(|_| is_get);
     if has_forms && is_get && range.is_none() && gzip::is_accepted(headers) {
         // Twice the document, because its compressed bytes may be as many.
         if let Some(memory) = served.memory.take(2 * len) {
-            let bytes = FilePieces::begin(file, 0..len, &served.memory, &served.counters).await?;
-            let bytes = bytes.collect().await?;
+            let bytes = sending().pieces(0..len).await?.collect().await?;
             let packed = on_pool(&served.view, move || Ok(gzip::compress(&bytes))).await?;
             let packed = held(packed, memory);
             let etag = validators.map(|validators| validators.etag_of(gzip::FORM));
@@ -103,7 +106,7 @@ pub(super) async fn answer(
             answer::set(&mut answer, CONTENT_TYPE, &parts.content_type());
             let length = parts.len();
             answer.headers_mut().insert(CONTENT_LENGTH, length.into());
-            *answer.body_mut() = parts.begin(served, found).await?;
+            *answer.body_mut() = parts.begin(sending()).await?;
             return Ok(answer);
         }
         Wanted::Part(part) => {
@@ -127,8 +130,8 @@ pub(super) async fn answer(
     let length = range.end - range.start;
     answer.headers_mut().insert(CONTENT_LENGTH, length.into());
     if is_get {
-        let pieces = FilePieces::begin(file, range, &served.memory, &served.counters);
-        *answer.body_mut() = Body::File(pieces.await?);
+        let sending = sending();
+        *answer.body_mut() = Body::File(sending.pieces(range).await?, sending);
     }
     Ok(answer)
 }

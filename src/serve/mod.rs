@@ -40,6 +40,7 @@ mod pool;
 mod properties;
 mod range;
 mod routes;
+mod sending;
 mod served;
 mod server;
 mod session;

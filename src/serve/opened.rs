@@ -27,6 +27,8 @@ const REOPEN: Duration = Duration::from_millis(200);
 /// An open file, with the attributes of its version for the headers of answers.
 #[derive(Debug)]
 pub(super) struct ServedFile {
+    /// Its path, by which it is found again.
+    pub(super) path: Vec<u8>,
     pub(super) opened: OpenedVnode,
     /// When the lookup that found it began.
     pub(super) asked: Instant,

@@ -12,15 +12,13 @@
 use std::fmt::Write;
 use std::future::poll_fn;
 use std::ops::Range;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use tokio::sync::mpsc::{self, Sender};
 
 use super::body::Body;
-use super::opened::ServedFile;
 use super::pieces::FilePieces;
-use super::served::Served;
+use super::sending::Sending;
 use crate::error::Error;
 
 /// The ranges of a file, and the text between them.
@@ -68,19 +66,13 @@ impl FileParts {
         parts.sum::<u64>() + self.end.len() as u64
     }
 
-    /// The body for `file`. The first bytes of the first range are read before this returns, so that an error of this
+    /// The body for the file of `sending`. The first bytes of the first range are read before this returns, so that an error of this
     /// read still decides the status of the answer.
-    pub(super) async fn begin(
-        self,
-        served: &Served,
-        file: &Arc<ServedFile>,
-    ) -> Result<Body, Error> {
-        let (memory, counters) = (served.memory.clone(), Arc::clone(&served.counters));
-        let file = Arc::clone(&file.opened.file);
+    pub(super) async fn begin(self, sending: Sending) -> Result<Body, Error> {
         let mut parts = self.parts.into_iter();
         let mut first = None;
         if let Some((head, range)) = parts.next() {
-            let pieces = FilePieces::begin(&file, range, &memory, &counters).await?;
+            let pieces = sending.pieces(range).await?;
             first = Some((head, pieces));
         }
         let (sender, receiver) = mpsc::channel(1);
@@ -90,13 +82,14 @@ impl FileParts {
                     send(head, pieces, &sender).await?;
                 }
                 for (head, range) in parts {
-                    let pieces = FilePieces::begin(&file, range, &memory, &counters).await;
+                    let pieces = sending.pieces(range).await;
                     send(head, pieces.map_err(Some)?, &sender).await?;
                 }
                 pass(&sender, Ok(self.end.into())).await
             };
             // The error breaks the connection, so that the client knows that bytes are missing.
             if let Err(Some(error)) = sent.await {
+                sending.failed(&error);
                 drop(sender.send(Err(error)).await);
             }
         });

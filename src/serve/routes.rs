@@ -110,7 +110,7 @@ where
         Ok(Some(answer)) => answer,
         Ok(None) => explain(StatusCode::NOT_FOUND, "no such file or directory"),
         Err(error) => {
-            served.errors.report(&error, served.view.requests());
+            served.report(&error);
             answer::failed(headers, &error)
         }
     }
@@ -118,7 +118,7 @@ where
 
 /// The file or directory at `path`; `None` if there is none.
 async fn show<B>(
-    served: &Served,
+    served: &Arc<Served>,
     request: &Request<B>,
     path: RequestPath,
 ) -> Result<Option<Answer>, Error> {
@@ -198,6 +198,7 @@ async fn find(served: &Served, path: &RequestPath) -> Outcome {
 /// Looks `path` up in the view.
 async fn look(served: &Served, path: &RequestPath) -> Outcome {
     let (view, names) = (Arc::clone(&served.view), served.names(path));
+    let path = path.names.clone();
     let process = served.process;
     on_pool(&served.view, move || {
         // A file that changes meanwhile is looked up again.
@@ -215,6 +216,7 @@ async fn look(served: &Served, path: &RequestPath) -> Outcome {
             Ok(opened.map(|opened| {
                 let validators = file::validators(process, &opened);
                 Found::File(Arc::new(ServedFile {
+                    path: path.clone(),
                     opened,
                     asked,
                     validators,

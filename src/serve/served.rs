@@ -8,7 +8,7 @@ use super::found::Lookups;
 use super::opened::OpenedFiles;
 use super::path::RequestPath;
 use super::pieces::PieceMemory;
-use crate::error::ErrorLog;
+use crate::error::{Error, ErrorLog};
 use crate::view::View;
 
 /// The shared state.
@@ -31,6 +31,11 @@ pub(super) struct Served {
 }
 
 impl Served {
+    /// Counts and logs an error that a client gets.
+    pub(super) fn report(&self, error: &Error) {
+        self.errors.report(error, self.view.requests());
+    }
+
     /// The path in the view of what clients see at `path`.
     pub(super) fn names(&self, path: &RequestPath) -> Vec<u8> {
         [&self.root[..], b"/", &path.names].concat()

@@ -7,9 +7,10 @@ use tokio::sync::mpsc;
 
 use super::body::Body;
 use super::pool::on_pool;
+use super::served::Served;
 use crate::error::Error;
 use crate::store::Detail;
-use crate::view::{Directory, DirectoryEntry, EntrySource, HeldVnode, View};
+use crate::view::{Directory, DirectoryEntry, EntrySource, HeldVnode};
 
 /// The most entries that are listed before the client gets them.
 const AT_ONCE: usize = 256;
@@ -38,11 +39,11 @@ struct Listing<W> {
 
 /// The text of the entries of `directory`; `None` if it is gone. The first of them were listed when this returns.
 pub(super) async fn begin<W: Writing>(
-    view: &Arc<View>,
+    served: &Arc<Served>,
     directory: Arc<HeldVnode>,
     mut writing: W,
 ) -> Result<Option<Body>, Error> {
-    let first = on_pool(view, move || {
+    let first = on_pool(&served.view, move || {
         let Some(entries) = directory.list()? else {
             return Ok(None);
         };
@@ -62,13 +63,13 @@ pub(super) async fn begin<W: Writing>(
         return Ok(Some(Body::Whole(text.into())));
     };
     let (sender, receiver) = mpsc::channel(1);
-    tokio::spawn(send(Arc::clone(view), listing, text, sender));
+    tokio::spawn(send(Arc::clone(served), listing, text, sender));
     Ok(Some(Body::Parts(receiver)))
 }
 
 /// Sends `text`, and the rest of `listing`.
 async fn send<W: Writing>(
-    view: Arc<View>,
+    served: Arc<Served>,
     listing: Listing<W>,
     text: Vec<u8>,
     sender: mpsc::Sender<Result<Bytes, Error>>,
@@ -80,9 +81,10 @@ async fn send<W: Writing>(
             return;
         }
         let Some(listing) = left else { return };
-        match on_pool(&view, move || listing.go_on(Vec::new())).await {
+        match on_pool(&served.view, move || listing.go_on(Vec::new())).await {
             Ok(next) => (text, left) = next,
             Err(error) => {
+                served.report(&error);
                 // The connection breaks, so that the client knows that names are missing.
                 drop(sender.send(Err(error)).await);
                 return;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{Bounds, Hosts, Server, ServerOptions, Token};
-use crate::store::{Location, OpenOptions, open_store_for};
-use crate::view::{View, ViewOptions};
+use crate::store::{Key, Location, MemoryStore, OpenOptions, Store, open_store_for};
+use crate::view::{ArrayOptions, FileFormat, View, ViewKind, ViewOptions};
 
 /// A wait until a test is given up, and never a measure of speed.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -16,6 +16,10 @@ fn server(bounds: Bounds) -> (Server, Token) {
     let location = Location::parse("demo:".as_ref()).unwrap();
     let store = open_store_for(&location, &OpenOptions::default()).unwrap();
     let view = Arc::new(View::new(store, ViewOptions::default()).unwrap());
+    server_of(view, bounds)
+}
+
+fn server_of(view: Arc<View>, bounds: Bounds) -> (Server, Token) {
     let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
     let token = Token::new().unwrap();
     let options = ServerOptions {
@@ -103,4 +107,67 @@ fn a_server_ends_though_clients_stay() {
     server.end(Duration::from_millis(500));
     assert_eq!(rest(idle), "");
     assert!(TcpStream::connect(address).is_err());
+}
+
+/// An answer to a request for the file at `path`, with more `headers`.
+fn get(server: &Server, token: &Token, path: &str, headers: &str) -> Vec<u8> {
+    let ask = format!(
+        "GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n{headers}Connection: close\r\n\r\n",
+        token.reveal()
+    );
+    let mut client = connect(server);
+    client.write_all(ask.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    // The connection may be broken.
+    drop(client.read_to_end(&mut answer));
+    answer
+}
+
+/// A store with the array `a` of 64 chunks of 64 KiB, and its view as `a.npy`.
+fn array_of_chunks() -> (Arc<MemoryStore>, Arc<View>) {
+    const GROUP: &str = r#"{"zarr_format": 3, "node_type": "group"}"#;
+    const ARRAY: &str = r#"{"zarr_format": 3, "node_type": "array", "shape": [4194304], "data_type": "uint8",
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [65536]}},
+        "chunk_key_encoding": {"name": "default"}, "fill_value": 0, "codecs": [{"name": "bytes"}]}"#;
+    let store = Arc::new(MemoryStore::new());
+    put(&store, "zarr.json", GROUP.into());
+    put(&store, "a/zarr.json", ARRAY.into());
+    for index in 0..64 {
+        put(&store, &format!("a/c/{index}"), vec![1; 64 << 10]);
+    }
+    let options = ViewOptions {
+        views: vec![ViewKind::Arrays],
+        arrays: ArrayOptions {
+            files: vec![FileFormat::Npy],
+            ..ArrayOptions::default()
+        },
+        ..ViewOptions::default()
+    };
+    let view = View::new(Arc::clone(&store) as Arc<dyn Store>, options);
+    (store, Arc::new(view.unwrap()))
+}
+
+fn put(store: &MemoryStore, key: &str, bytes: Vec<u8>) {
+    store.insert(Key::parse(key.as_bytes()).unwrap(), bytes);
+}
+
+#[test]
+fn an_error_behind_the_head_is_reported_and_the_file_is_opened_anew() {
+    for (headers, begin) in [
+        ("", "HTTP/1.1 200 "),
+        ("Range: bytes=0-9, 2000000-4000000\r\n", "HTTP/1.1 206 "),
+    ] {
+        let (store, view) = array_of_chunks();
+        put(&store, "a/c/40", vec![1; 1000]);
+        let (server, token) = server_of(Arc::clone(&view), Bounds::default());
+        let broken = get(&server, &token, "/a.npy", headers);
+        assert!(broken.starts_with(begin.as_bytes()));
+        assert_eq!(view.requests().errors_io.get(), 1, "{headers:?}");
+        put(&store, "a/c/40", vec![1; 64 << 10]);
+        let whole = get(&server, &token, "/a.npy", headers);
+        assert!(whole.starts_with(begin.as_bytes()));
+        assert!(whole.len() > broken.len(), "{headers:?}");
+        assert_eq!(view.requests().errors_io.get(), 1, "{headers:?}");
+        server.end(PATIENCE);
+    }
 }

@@ -125,7 +125,7 @@ pub(super) async fn answer(
         wanted: asked.wanted,
     };
     let body = if asked.depth == Depth::Entries && found.kind() == VnodeKind::Directory {
-        stream::begin(&served.view, found, writing).await?
+        stream::begin(served, found, writing).await?
     } else {
         on_pool(&served.view, move || {
             let Some(shown) = found.attributes()? else {
