@@ -10,6 +10,10 @@ use hyper::header::{
 
 use super::gzip;
 
+/// The time after a change in which its date may not distinguish it from the next one, because a date has whole seconds,
+/// and the clock of a store may differ from that of this machine (RFC 9110, section 8.8.2.2).
+const UNSETTLED: Duration = Duration::from_secs(60);
+
 /// The version of a file, as the headers have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Validators {
@@ -33,10 +37,15 @@ pub(super) enum Verdict {
 }
 
 impl Validators {
-    /// The validators of a file that was last changed at `modified`, if that is known. `None` if no header can have
-    /// `etag`.
-    pub(super) fn new(etag: String, modified: Option<SystemTime>) -> Option<Validators> {
-        let modified = modified.and_then(|modified| shown(modified, SystemTime::now()));
+    /// The validators of a file that was last changed at `modified`, if that is known, and was opened at `now`. `None` if
+    /// no header can have `etag`. A file that was changed a moment before has no date.
+    pub(super) fn new(
+        etag: String,
+        modified: Option<SystemTime>,
+        now: SystemTime,
+    ) -> Option<Validators> {
+        let settled = now.checked_sub(UNSETTLED).unwrap_or(UNIX_EPOCH);
+        let modified = modified.and_then(|modified| shown(modified, settled));
         let date = modified.map(httpdate::fmt_http_date);
         Some(Validators {
             etag: etag.try_into().ok()?,
@@ -109,7 +118,7 @@ fn date(headers: &HeaderMap, name: impl AsHeaderName) -> Option<SystemTime> {
     httpdate::parse_http_date(headers.get(name)?.to_str().ok()?).ok()
 }
 
-/// `time` in whole seconds, if a header can have it: a date has a year of four digits, and must not be in the future.
+/// `time` in whole seconds, if a header can have it: a date has a year of four digits, and must not be after `now`.
 pub(super) fn shown(time: SystemTime, now: SystemTime) -> Option<SystemTime> {
     let seconds = time.duration_since(UNIX_EPOCH).ok()?.as_secs();
     let time = UNIX_EPOCH.checked_add(Duration::from_secs(seconds))?;
@@ -129,7 +138,7 @@ mod tests {
     fn version() -> Validators {
         // 1000 seconds and some milliseconds, of which a header shows nothing.
         let modified = at(1000) + Duration::from_millis(7);
-        Validators::new("\"a-1\"".to_owned(), Some(modified)).unwrap()
+        Validators::new("\"a-1\"".to_owned(), Some(modified), at(2000)).unwrap()
     }
 
     fn headers(lines: &[(HeaderName, &str)]) -> HeaderMap {
@@ -188,6 +197,19 @@ mod tests {
         ];
         for (lines, expected) in cases {
             assert_eq!(version().judge(&headers(&lines)), expected, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_was_changed_a_moment_ago_has_no_date() {
+        let date = httpdate::fmt_http_date(at(1000));
+        let asked = headers(&[(IF_MODIFIED_SINCE, &date)]);
+        for (now, has_date) in [(1000, false), (1059, false), (1061, true)] {
+            let modified = at(1000) + Duration::from_millis(7);
+            let version = Validators::new("\"a-1\"".to_owned(), Some(modified), at(now)).unwrap();
+            assert_eq!(version.last_modified.is_some(), has_date, "{now}");
+            let is_known = version.judge(&asked) == Verdict::NotModified;
+            assert_eq!(is_known, has_date, "{now}");
         }
     }
 

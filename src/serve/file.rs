@@ -1,6 +1,7 @@
 //! The bytes of a file.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use hyper::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE,
@@ -155,7 +156,7 @@ pub(super) fn validators(process: u64, opened: &OpenedVnode) -> Option<Validator
         // The time is that of a document, and does not show changes of chunks.
         modified = None;
     }
-    Validators::new(etag, modified)
+    Validators::new(etag, modified, SystemTime::now())
 }
 
 /// The entity tag of a version that the fingerprint of a file stands for.

@@ -101,7 +101,9 @@ impl OpenedFiles {
         let mut files = self.lock();
         let now = Instant::now();
         let before = files.by_path.peek(path);
-        let is_known = before.is_some_and(|before| before.file.validators == file.validators);
+        // The same version may have been opened before it had a date.
+        let tag = |file: &ServedFile| Some(file.validators.as_ref()?.etag.clone());
+        let is_known = before.is_some_and(|before| tag(&before.file) == tag(file));
         let is_newest = files.news.is_none_or(|news| news <= file.asked);
         if !is_known {
             files.news = Some(now);
