@@ -7,6 +7,7 @@ use object_store::ObjectStore;
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::GoogleConfigKey;
 use object_store::list::PaginatedListStore;
+use tokio::time::timeout;
 
 use super::connection::{ConnectionOptions, Connector};
 use super::credentials::access::{Access, Reissued};
@@ -179,15 +180,25 @@ async fn s3(
         Some(region) => region.to_owned(),
         // No request is sent to any region.
         None if options.is_offline() => "us-east-1".to_owned(),
-        None => region_of(url, &connector).await?,
+        None => region_of(url, options, &connector).await?,
     };
     paged!(url, endpoint, configured.in_region(&region))
 }
 
 /// Asks S3 for the region of a bucket.
-async fn region_of(url: &RemoteUrl, connector: &Connector) -> Result<String, StoreError> {
+async fn region_of(
+    url: &RemoteUrl,
+    options: &RemoteOptions,
+    connector: &Connector,
+) -> Result<String, StoreError> {
     let bucket = &url.authority;
-    let answered = connector.head(&region::question(bucket)).await;
+    let question = region::question(bucket);
+    let answered = timeout(options.timeout, connector.head(&question)).await;
+    let answered = answered.unwrap_or_else(|_| {
+        let problem =
+            "S3 does not answer which region the bucket is in (see --timeout); give --region";
+        Err(problem.to_owned())
+    });
     let (status, headers) = answered.map_err(|problem| StoreError::problem(url, problem))?;
     region::answer(bucket, status, &headers).map_err(|error| refused(&error))
 }

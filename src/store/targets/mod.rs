@@ -14,17 +14,16 @@
 
 mod address;
 mod allowed;
+mod opened;
 mod refused;
 mod seen;
 mod target;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-#[cfg(feature = "remote")]
 use std::time::Duration;
 
-use parking_lot::Mutex;
-
+use self::opened::OpenedStores;
 use self::seen::SeenTargets;
 use self::target::{RangeObject, Target, TargetRights};
 use crate::store::dir::rights::readers_through;
@@ -46,6 +45,10 @@ pub(in crate::store) use self::target::Reference;
 #[cfg(feature = "remote")]
 const FOREIGN_TTL: Duration = Duration::from_secs(60);
 
+/// The time in which a server whose store could not be opened is not asked again. Readers that have waited for the same
+/// answer would each wait as long for the next one.
+const FAILED: Duration = Duration::from_secs(5);
+
 /// Decides which targets are read, and reads them. Shared by all requests of a mount.
 #[derive(Debug)]
 pub(in crate::store) struct Targets {
@@ -54,7 +57,7 @@ pub(in crate::store) struct Targets {
     allowed: Vec<AllowedPrefix>,
     options: OpenOptions,
     /// Stores of the prefixes, by the directory or the root of the server, opened when they are needed.
-    opened: Mutex<Vec<(Address, Arc<dyn Store>)>>,
+    opened: OpenedStores,
     seen: Arc<SeenTargets>,
 }
 
@@ -88,7 +91,7 @@ impl Targets {
             home,
             allowed: options.allowed_references.clone(),
             options: options.clone(),
-            opened: Mutex::default(),
+            opened: OpenedStores::new(FAILED),
             seen: Arc::new(SeenTargets::new(is_immutable(options))),
         }
     }
@@ -282,14 +285,7 @@ impl Targets {
         if *place == self.home.address {
             return Ok(Arc::clone(&self.home.store));
         }
-        // The lock is held while a store is opened: another thread would open the same store.
-        let mut opened = self.opened.lock();
-        if let Some((_, store)) = opened.iter().find(|(known, _)| known == place) {
-            return Ok(Arc::clone(store));
-        }
-        let store = self.opened_store(place)?;
-        opened.push((place.clone(), Arc::clone(&store)));
-        Ok(store)
+        self.opened.get(place, || self.opened_store(place))
     }
 
     fn opened_store(&self, place: &Address) -> Result<Arc<dyn Store>, StoreError> {
