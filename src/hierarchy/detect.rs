@@ -269,6 +269,7 @@ impl<'h> DocumentSearch<'h> {
             return Ok(Some(node));
         }
         if let Some(text) = self.read(&prefix.key(b".zgroup")?)? {
+            self.note_copies(prefix)?;
             return Ok(Some(match v2::parse_group(&text.bytes) {
                 Ok(()) => Node::Group(GroupNode {
                     is_faulty: !v2::is_canonical_group(&text.bytes),
@@ -281,6 +282,24 @@ impl<'h> DocumentSearch<'h> {
             }));
         }
         self.rarer_node_at(prefix)
+    }
+
+    /// Records the consolidated metadata of the group of v2 at `prefix`, or its absence. The catalog learns of copies when
+    /// the group is read, so that the group is read again when they are made.
+    fn note_copies(&mut self, prefix: &Prefix) -> Result<(), Error> {
+        if self.hierarchy.catalog.is_none() {
+            return Ok(());
+        }
+        let key = prefix.key(b".zmetadata")?;
+        let ahead = self.ahead.as_ref();
+        match ahead.filter(|ahead| ahead.has_asked(&key)) {
+            Some(ahead) => {
+                let meta = ahead.get(&key).map(|opened| *opened.object.meta());
+                self.observations.add_object(&key, meta.as_ref());
+            }
+            None => self.observations.add_unobserved(),
+        }
+        Ok(())
     }
 
     /// Looks for the kinds of documents that are rarer than those of v2 and v3. Most prefixes have none of them, so all

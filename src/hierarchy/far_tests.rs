@@ -230,6 +230,43 @@ fn the_nearest_group_with_copies_counts_where_none_above_has_any() {
 }
 
 #[test]
+fn copies_that_are_made_later_are_found() {
+    let memory = Arc::new(MemoryStore::new());
+    let put = |key: &str, text: &str| {
+        let key = Key::parse(key.as_bytes()).unwrap();
+        memory.insert_at(key, text.as_bytes().to_vec(), SystemTime::now() - HOUR);
+    };
+    put(".zgroup", GROUP);
+    put("g/.zgroup", GROUP);
+    let slow = Arc::new(Slow::new(Duration::ZERO, 64));
+    let flat: Arc<dyn Store> = Arc::new(Flat::new(Arc::clone(&memory) as Arc<dyn Store>));
+    let store = wrap(flat, &slow);
+    let recording = Arc::new(Recording::default());
+    let far = Far {
+        hierarchy: Hierarchy::new(
+            wrap(store, &recording),
+            Budget::new(1 << 20),
+            Freshness::Checked(Duration::ZERO),
+        ),
+        recording,
+    };
+    for (group, array) in [("g", "g/a"), ("", "b")] {
+        assert_eq!(
+            (far.at(group).as_str(), far.at(array).as_str()),
+            ("V2 group", "implicit")
+        );
+        let name = array.trim_start_matches("g/");
+        let copies = zmetadata(&format!(r#""{name}/.zarray": {ARRAY}"#));
+        put(
+            format!("{group}/.zmetadata").trim_start_matches('/'),
+            &copies,
+        );
+        assert_eq!(far.at(group), "V2 group");
+        assert_eq!(far.at(array), format!("array of {array}/.zarray"));
+    }
+}
+
+#[test]
 fn a_group_with_a_document_that_cannot_be_read_is_examined_again() {
     let copies = zmetadata(&format!(r#""a/.zarray": {ARRAY}"#));
     let v2 = [("g/.zgroup", GROUP), ("g/.zmetadata", copies.as_str())];
