@@ -22,11 +22,15 @@ impl Tree {
     pub(super) fn documents_below(&self, prefix: &Prefix) -> Result<DocumentsBelow, Error> {
         let (mut found, mut left) = (DocumentsBelow::default(), vec![prefix.clone()]);
         while let Some(prefix) = left.pop() {
-            let looked = match self.hierarchy.node(&prefix) {
-                Ok(Node::Group(_) | Node::Implicit) => {
-                    self.list_documents(&prefix, &mut found.keys, &mut left)
-                }
-                Ok(Node::Array(_) | Node::Broken(_)) => {
+            let node = self.hierarchy.node(&prefix);
+            let may_have_nodes = node.map(|node| match node {
+                Node::Group(_) | Node::Implicit => true,
+                Node::Array(_) => false,
+                Node::Broken(broken) => broken.kind.may_have_nodes(),
+            });
+            let looked = match may_have_nodes {
+                Ok(true) => self.list_documents(&prefix, &mut found.keys, &mut left),
+                Ok(false) => {
                     let names = DocumentName::ALL;
                     let names = names.into_iter().filter(|name| is_of_one_node(*name));
                     let keys = names.map(|name| prefix.key(name.as_str().as_bytes()));

@@ -8,9 +8,9 @@ use super::super::noted::tests::{
     array, close, find, mounted, mounted_as, read, store, write_text,
 };
 use crate::metadata::Target;
-use crate::store::NewFile;
 use crate::store::recorded::{self, Lacking};
-use crate::view::{HandleAccess, OpenedVnode, View, VnodeId};
+use crate::store::{NewFile, RenameMode};
+use crate::view::{Caller, HandleAccess, OpenedVnode, View, VnodeId};
 
 const THREAD: u32 = 1;
 
@@ -141,6 +141,20 @@ fn a_document_that_is_not_an_object_is_not_copied() {
     let holder = read(folder.path(), "old/.zmetadata").unwrap();
     assert!(has_copy(&holder, "t", ".zarray"));
     assert!(!has_copy(&holder, "bad", ".zgroup"));
+}
+
+#[test]
+fn the_copies_of_nodes_below_a_damaged_group_follow_its_rename() {
+    let folder = tempfile::tempdir().unwrap();
+    store(folder.path());
+    fs::write(folder.path().join("g/zarr.json"), "{").unwrap();
+    let view = mounted(folder.path());
+    let caller = Caller { uid: 0, gid: 0 };
+    let (from, to) = ((VnodeId::ROOT, &b"g"[..]), (VnodeId::ROOT, &b"h"[..]));
+    view.rename(from, to, RenameMode::Keep, caller).unwrap();
+    let holder = read(folder.path(), "zarr.json").unwrap();
+    assert!(!has_copy(&holder, "g/t", "zarr.json"), "{holder}");
+    assert!(has_copy(&holder, "h/t", "zarr.json"), "{holder}");
 }
 
 #[test]
