@@ -102,7 +102,7 @@ impl Watched {
 }
 
 impl ListedNames {
-    fn covers(&self, name: &[u8]) -> bool {
+    pub(super) fn covers(&self, name: &[u8]) -> bool {
         let is_before_end = |last: &Vec<u8>| name <= last.as_slice();
         name > self.after.as_slice() && self.last.as_ref().is_none_or(is_before_end)
     }
@@ -203,7 +203,15 @@ impl Absences {
         listed.is_some_and(|listed| self.trust.covers(listed.checked))
     }
 
-    /// Remembers a listing of all names below `prefix`.
+    /// Whether the names around `key` were listed, and the listing is trusted.
+    pub(super) fn has_listed(&self, key: &Key) -> bool {
+        let by_prefix = self.by_prefix.lock();
+        let watched = by_prefix.peek(&key.parent());
+        let listed = watched.and_then(|watched| watched.listed.as_ref());
+        listed.is_some_and(|listed| self.trust.covers(listed.checked) && listed.covers(key.name()))
+    }
+
+    /// Remembers a listing of names below `prefix`.
     pub(super) fn put_all(&self, prefix: &Prefix, listed: ListedNames) {
         let listed = self.without_doubts(prefix, listed);
         let mut by_prefix = self.by_prefix.lock();

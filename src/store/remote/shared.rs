@@ -135,12 +135,19 @@ impl Shared {
     }
 
     /// Whether a listing shows that no object is at `key`. The names around it are listed if several objects of its
-    /// prefix were absent.
+    /// prefix were absent. Offline, they are looked for in the kept pages at once.
     pub(super) async fn is_listed_absent(&self, key: &Key) -> bool {
         let absences = &self.remembered.absences;
-        if self.client.lists_pages()
-            && let Some(task) = absences.take_listing(key)
-        {
+        if !self.client.lists_pages() {
+            return absences.has(key);
+        }
+        if self.client.is_offline {
+            if !absences.has_listed(key)
+                && let Some(listed) = self.kept_names_around(key).await
+            {
+                absences.put_all(&key.parent(), listed);
+            }
+        } else if let Some(task) = absences.take_listing(key) {
             let listed = self.list_around(key, &task.prefix).await;
             task.finish(listed);
         }
@@ -160,18 +167,49 @@ impl Shared {
             ..PageRequest::default()
         };
         let page = self.page(request).await.ok()?;
+        Some(self.listed_in(prefix, (&start, after.as_bytes()), page))
+    }
+
+    /// The page around `key` among the kept pages of a listing. They are read from the first one on, because each page has
+    /// the token by which the next one is found.
+    async fn kept_names_around(&self, key: &Key) -> Option<ListedNames> {
+        let prefix = key.parent();
+        let start = self.client.start_of(&prefix)?;
+        let (mut after, mut token) = (Vec::new(), None);
+        loop {
+            let request = PageRequest {
+                start: start.clone(),
+                token,
+                ..PageRequest::default()
+            };
+            let page = self.page(request).await.ok()?;
+            let last = last_name(&page, &start);
+            if page.token.is_none() || key.name() <= last.as_slice() {
+                let listed = self.listed_in(&prefix, (&start, &after), page);
+                return listed.covers(key.name()).then_some(listed);
+            }
+            // Pages that go back would be read again and again.
+            if last <= after {
+                return None;
+            }
+            (after, token) = (last, page.token);
+        }
+    }
+
+    /// The names in a page of the names below `prefix`, which begins behind the name `after`.
+    fn listed_in(&self, prefix: &Prefix, (start, after): (&str, &[u8]), page: Page) -> ListedNames {
         let (checked, is_kept) = (page.asked, page.is_kept);
         let answered = Instant::now();
         let is_last = page.token.is_none();
-        let names = self.names_in(prefix, &start, page);
-        Some(ListedNames {
+        let names = self.names_in(prefix, start, page);
+        ListedNames {
             checked,
             answered,
-            after: after.as_bytes().to_vec(),
+            after: after.to_vec(),
             last: (!is_last).then(|| names.iter().max().cloned().unwrap_or_default()),
             names: names.into_iter().collect(),
             is_kept,
-        })
+        }
     }
 
     /// The names in a page of the names below `prefix`, with a slash at the end of the names of prefixes. The versions
@@ -221,4 +259,17 @@ impl Shared {
             Err(failure) => Err(failure.into_error(key, false)),
         }
     }
+}
+
+/// The last of the names in a page of the names below `start`, with a slash at the end of the name of a prefix.
+fn last_name(page: &Page, start: &str) -> Vec<u8> {
+    let objects = page.names.objects.iter();
+    let objects = objects.map(|object| (object.location.as_ref(), ""));
+    let prefixes = page.names.common_prefixes.iter();
+    let prefixes = prefixes.map(|path| (path.as_ref(), "/"));
+    let names = objects.chain(prefixes).filter_map(|(path, slash)| {
+        let name = path.strip_prefix(start)?;
+        Some([name.as_bytes(), slash.as_bytes()].concat())
+    });
+    names.max().unwrap_or_default()
 }

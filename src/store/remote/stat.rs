@@ -61,6 +61,11 @@ impl Shared {
         let has = loop {
             let page = match self.page(request.clone()).await {
                 Ok(page) => page,
+                // The first page of a listing may be kept.
+                Err(_) if self.client.is_offline && request.most.is_some() => {
+                    request.most = None;
+                    continue;
+                }
                 // No answer is kept, so that some key may begin with the prefix.
                 Err(failure @ Failure::Unusable(_)) if self.client.is_offline => {
                     return Err(failure.into_error(prefix, false));

@@ -1,13 +1,15 @@
 """`--warm`: the disk cache is filled beforehand, and what a mount then reads is not requested."""
 import json
 import os
+import shutil
 
 import numpy as np
 import pytest
 
 import zarr
 
-from support import remote_samples, remote_servers
+from support import corpus, remote_samples, remote_servers
+from support.array_corpus import check
 from support.mounting import BINARY, run
 from support.remote_fault_server import FaultServer
 
@@ -59,6 +61,28 @@ def test_a_mount_of_a_warm_cache_sends_no_request(kind, root, mount, tmp_path):
         made = remote_samples.mounted(mount, server, "--view", "arrays", "--offline", "--disk-cache", cache)
         for name, count in ARRAYS.items():
             assert np.load(made.path / f"{name}.npy").tobytes() == remote_samples.values(count).tobytes(), name
+        # All chunks but one are absent.
+        hole = np.full(remote_samples.PLAIN, 7, "<u4")
+        stored = slice(remote_samples.PLAIN_CHUNK, 2 * remote_samples.PLAIN_CHUNK)
+        hole[stored] = remote_samples.values(remote_samples.PLAIN)[stored]
+        assert np.load(made.path / "hole.npy").tobytes() == hole.tobytes()
+        assert not server.requests()
+        made.unmount()
+
+
+def test_groups_without_documents_are_read_offline(mount, tmp_path):
+    store = corpus.stores()["ts_n5.n5"]
+    shutil.copytree(store.path, tmp_path / "root" / remote_samples.BUCKET / "z")
+    remote_samples.age(tmp_path / "root")
+    cache = tmp_path / "cache"
+    with FaultServer(tmp_path / "root", "s3") as server:
+        status, findings, _ = warm(server, cache)
+        assert (status, findings) == (0, [])
+        server.clear()
+        made = remote_samples.mounted(mount, server, "--view", "arrays", "--files", "npy,raw", "--offline", "--disk-cache", cache)
+        below = [array for array in store.arrays if array["path"].startswith("a/b/c/")]
+        faults = {array["path"]: check(made.path, store, array) for array in below}
+        assert below and not any(faults.values()), faults
         assert not server.requests()
         made.unmount()
 

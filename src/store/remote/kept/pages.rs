@@ -218,6 +218,59 @@ mod tests {
     use super::*;
     use crate::store::{Cursor, Detail, Store};
 
+    /// A page of the objects at `paths` and of the prefixes at `below`.
+    fn page_of(paths: &[&str], below: &[&str], token: Option<&str>) -> Page {
+        Page {
+            names: ListResult {
+                objects: paths.iter().map(|path| described(path, "t")).collect(),
+                common_prefixes: below.iter().map(|path| Path::from(*path)).collect(),
+                extensions: Extensions::default(),
+            },
+            token: token.map(str::to_owned),
+            date: None,
+            asked: Instant::now(),
+            is_kept: false,
+        }
+    }
+
+    #[test]
+    fn kept_pages_of_a_listing_show_what_is_absent_offline() {
+        let cache = tempdir().unwrap();
+        let begun = store(cache.path(), false);
+        let kept = begun.shared.kept.as_ref().unwrap();
+        let keep = |start: &str, token: Option<&str>, page: &Page| {
+            let request = PageRequest {
+                start: start.to_owned(),
+                token: token.map(str::to_owned),
+                ..PageRequest::default()
+            };
+            kept.keep_page(&request, page.asked, &to_json(page));
+        };
+        keep(
+            "z/",
+            None,
+            &page_of(&["z/zarr.json"], &["z/c", "z/e"], None),
+        );
+        keep("z/c/", None, &page_of(&["z/c/1", "z/c/3"], &[], Some("t")));
+        keep("z/c/", Some("t"), &page_of(&["z/c/5"], &["z/c/7"], None));
+        // The next page of this listing is not kept.
+        keep("z/e/", None, &page_of(&["z/e/1"], &[], Some("t")));
+        let store = store(cache.path(), true);
+        // Pages are read again where another page than the last one is needed.
+        for absent in ["c/4", "c/0", "c/2", "c/8", "c/7", "c", "c/10", "e/0", "f"] {
+            let opened = store.open(&key(absent));
+            assert!(opened.unwrap().is_none(), "{absent}");
+        }
+        for unknown in ["e/2", "d/0"] {
+            store.open(&key(unknown)).unwrap_err();
+        }
+        let is_prefix = |path: &str| {
+            let stat = store.stat(&key(path)).unwrap();
+            stat.is_some_and(|stat| stat.object_meta().is_none())
+        };
+        assert!(is_prefix("c") && is_prefix("e") && !is_prefix("c/2"));
+    }
+
     #[test]
     fn offline_a_prefix_is_absent_only_if_the_server_has_said_so() {
         let cache = tempdir().unwrap();
