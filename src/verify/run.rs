@@ -104,7 +104,7 @@ impl Verification<'_> {
                 }
                 if matches!(node, Node::Implicit) {
                     report_document_name(&path, found);
-                    return Ok(());
+                    return self.warm_prefix(&path, &place);
                 }
                 counters.nodes.fetch_add(1, Ordering::Relaxed);
                 self.find_of_node(&path, &node, &mut gathered, (sender, counters), found)
@@ -117,6 +117,17 @@ impl Verification<'_> {
         gathered.copies.end(found);
         let what = "arrays whose chunks have no checksum";
         gathered.unchecked.end(self.start, what, found);
+    }
+
+    /// Asks what a mount asks about a path without a document, so that the disk cache has the answer.
+    fn warm_prefix(&self, path: &Prefix, place: &TreePlace) -> Result<(), Error> {
+        if self.purpose == Purpose::Warm
+            && matches!(place, TreePlace::Store)
+            && let Some(key) = path.to_key()
+        {
+            self.hierarchy.store().stat(&key)?;
+        }
+        Ok(())
     }
 
     /// Reports what lies in the directory of `node` and belongs to no node. Arrays are examined with their chunks.
