@@ -60,22 +60,25 @@ struct Classic<'a> {
 }
 
 /// Lays out the arrays that are directly in `group` as a file of CDF-2 if that can hold all that
-/// `NetCDF`-4 can, else of `NetCDF`-4. With a record dimension, the file is CDF-2 or else CDF-5.
+/// `NetCDF`-4 can, else of `NetCDF`-4. With the record dimension that the user asks for, the file is CDF-2 or else CDF-5.
 ///
 /// # Errors
 ///
 /// Those of [`classic_file`].
 pub(super) fn file(group: &Group, options: &Options) -> Result<GroupFile, FormatError> {
-    if options.unlimited.is_none() {
-        let found = classic(group, Cdf::Two, options)?;
-        let is_lost = |omitted: &Omitted| {
-            let mut arrays = group.arrays.iter();
-            let array = arrays.find(|array| array.name == omitted.name);
-            array.is_some_and(|array| hdf5::can_hold(array, Convention::NetCdf))
-        };
-        if found.choice.cdf == Cdf::Five || found.omitted.iter().any(is_lost) {
-            return hdf5::file(group, Convention::NetCdf);
-        }
+    let found = classic(group, Cdf::Two, options)?;
+    let has_records = options.unlimited.as_deref().is_some_and(|name| {
+        let record = found.choice.record;
+        record.is_some_and(|key| key.name == Some(name))
+    });
+    let is_lost = |omitted: &Omitted| {
+        let mut arrays = group.arrays.iter();
+        let array = arrays.find(|array| array.name == omitted.name);
+        array.is_some_and(|array| hdf5::can_hold(array, Convention::NetCdf))
+    };
+    let exceeds = found.choice.cdf == Cdf::Five || found.omitted.iter().any(is_lost);
+    if exceeds && !has_records {
+        return hdf5::file(group, Convention::NetCdf);
     }
     classic_file(group, Cdf::Two, options)
 }

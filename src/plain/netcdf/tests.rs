@@ -339,6 +339,8 @@ fn groups_that_do_not_fit_cdf2_become_netcdf4() {
     };
     let whole = group(vec![int(), named("o", "\"<i8\"", &[2], &["x"])]);
     assert_eq!(magic(&whole, &records).0, b"CDF\x05");
+    // A group without that dimension has no records.
+    assert_eq!(magic(&whole, &unlimited("t")), hdf5);
 }
 
 #[test]
