@@ -142,7 +142,11 @@ impl Guesses {
         let (mut asked, mut children) = (BTreeSet::new(), BTreeSet::new());
         // Arrays mention their coordinates, and these may mention other nodes.
         while !left.is_empty() && asked.len() < MOST_CANDIDATES {
-            let candidates: Vec<Prefix> = left.iter().take(MOST_CANDIDATES).cloned().collect();
+            let candidates: Vec<Prefix> = left
+                .iter()
+                .take(MOST_CANDIDATES - asked.len())
+                .cloned()
+                .collect();
             let keys: Vec<Key> = candidates.iter().flat_map(documents_of).collect();
             let ahead = self.read(keys);
             left.clear();
