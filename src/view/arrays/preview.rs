@@ -77,14 +77,16 @@ impl PreviewOpen {
         loader.cache().load(self.key, || {
             let (cache, SampledPreview { preview, samples }) = (loader.cache(), &*self.shown);
             let holding = Holding::NOTHING.to_hold("a preview");
-            let memory = cache.reserve_in_turn(preview.memory_bytes(), holding)?;
+            let mut memory = cache.reserve_in_turn(preview.memory_bytes(), holding)?;
             let versions = Arc::<Snapshot>::clone(&self.snapshot) as Arc<dyn Versions>;
             let elements = samples.read(loader, &self.array, &versions)?;
             self.snapshot.confirm()?;
             let file = preview.paint(&elements);
-            drop((elements, memory));
-            let memory = cache.reserve(file.len() as u64, holding)?;
-            Ok(Block::new(file, memory))
+            drop(elements);
+            // A cached block must not keep the turn. Until it has memory of its own, the file counts in that of the turn.
+            memory.shrink_to(file.len() as u64);
+            let own = cache.reserve(file.len() as u64, holding.and_one())?;
+            Ok(Block::new(file, own))
         })
     }
 }
