@@ -183,9 +183,9 @@ def compare(store, shown):
         except Exception as error:
             told[group or "/"] = f"{type(error).__name__}: {error}"
             continue
-        differ = {name for one in (found, consolidated) for name in wanted.variables if not alike(wanted[name].variable, one[name].variable)}
+        differ = {name: one[name] for one in (consolidated, found) for name in wanted.variables if not alike(wanted[name].variable, one[name].variable)}
         same += len(wanted.variables) - len(differ)
-        told |= {os.path.join(group, str(name)): f"{said(wanted[name])} became {said(found[name])}" for name in differ}
+        told |= {os.path.join(group, str(name)): f"{said(wanted[name])} became {said(other)}" for name, other in differ.items()}
         if not differ:
             xarray.testing.assert_identical(wanted, found)
             xarray.testing.assert_identical(wanted, consolidated)
