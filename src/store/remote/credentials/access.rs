@@ -223,13 +223,12 @@ impl<T: fmt::Debug + Send + Sync + 'static> CredentialProvider for Reissued<T> {
                 let problem = "the server that gives them answers with characters that none has";
                 fetched.unwrap_or_else(|_| Err(not_given(problem)))
             });
-            let fetched = match used.last {
-                None => fetched.await,
-                Some(_) => {
-                    let problem = "the server that gives them does not answer";
-                    let fetched = timeout(PATIENCE, fetched).await;
-                    fetched.unwrap_or_else(|_| Err(not_given(problem)))
-                }
+            let fetched = if used.last.is_some() {
+                let problem = "the server that gives them does not answer";
+                let fetched = timeout(PATIENCE, fetched).await;
+                fetched.unwrap_or_else(|_| Err(not_given(problem)))
+            } else {
+                fetched.await
             };
             self.note(&used, fetched)
         })
