@@ -52,6 +52,15 @@ pub enum Location {
 /// # Errors
 /// [`StoreError::Unsupported`] for a file of another host.
 pub fn path_of_file_url(text: &OsStr) -> Result<Option<PathBuf>, StoreError> {
+    let path = spelled_path_of_file_url(text)?.map(percent_decoded);
+    Ok(path.map(|path| PathBuf::from(OsString::from_vec(path))))
+}
+
+/// Like [`path_of_file_url`], with the escapes (`%20`) of the URL.
+///
+/// # Errors
+/// Those of [`path_of_file_url`].
+pub(super) fn spelled_path_of_file_url(text: &OsStr) -> Result<Option<&[u8]>, StoreError> {
     let Some((scheme, rest)) = split_bytes(text.as_bytes()) else {
         return Ok(None);
     };
@@ -64,9 +73,7 @@ pub fn path_of_file_url(text: &OsStr) -> Result<Option<PathBuf>, StoreError> {
         let problem = "a file URL has no host: write file:///PATH";
         return Err(unsupported(format!("{shown}: {problem}")));
     }
-    Ok(Some(PathBuf::from(OsString::from_vec(percent_decoded(
-        path,
-    )))))
+    Ok(Some(path))
 }
 
 /// `text` with `%41` as `A`. Bytes that are no escape stay.

@@ -82,6 +82,7 @@ pub use limits::{address_limit, descriptor_limit};
 pub use listing::{Detail, EntryKind, ListEntry, Listing};
 #[cfg(feature = "icechunk")]
 use location::percent_decoded;
+use location::spelled_path_of_file_url;
 pub use location::{Location, path_of_file_url};
 pub use memory::MemoryStore;
 #[cfg(any(test, debug_assertions))]

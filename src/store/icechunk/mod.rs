@@ -111,7 +111,7 @@ impl IcechunkStore {
         let adapted = files.adapt(&pinned.snapshot);
         let opened = IcechunkStore {
             files: Arc::new(files),
-            targets: Arc::new(Targets::new(home, options)),
+            targets: Arc::new(Targets::new(home, Address::parse, options)),
             pinning,
             root,
             sharing: options.sharing,

@@ -63,7 +63,11 @@ impl ReferenceStore {
     ) -> Result<ReferenceStore, StoreError> {
         let budget = options.memory_bytes.unwrap_or(DEFAULT_BUDGET_BYTES);
         let mut store = ReferenceStore {
-            targets: Arc::new(Targets::new(home.clone(), options)),
+            targets: Arc::new(Targets::new(
+                home.clone(),
+                Address::parse_as_fsspec,
+                options,
+            )),
             home,
             key,
             most_bytes: (budget / 3 + (8 << 20)).min(budget / 2),

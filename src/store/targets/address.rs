@@ -15,11 +15,11 @@
 use std::ffi::OsStr;
 use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[cfg(feature = "remote")]
 use crate::store::remote::{RemoteUrl, Service};
-use crate::store::{Prefix, StoreError, path_of_file_url};
+use crate::store::{Prefix, StoreError, path_of_file_url, spelled_path_of_file_url};
 
 /// A machine or bucket, and a path there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,6 +137,20 @@ impl Address {
         };
         let site = base.site.clone();
         Ok(Address { site, path })
+    }
+
+    /// Like [`Address::parse`], but `%20` in the URL of a file stays as it is, as fsspec reads it in sets of references.
+    ///
+    /// # Errors
+    /// Those of [`Address::parse`].
+    pub(in crate::store) fn parse_as_fsspec(
+        text: &str,
+        base: &Address,
+    ) -> Result<Address, StoreError> {
+        match spelled_path_of_file_url(OsStr::new(text))? {
+            Some(path) => Address::of_path(Path::new(OsStr::from_bytes(path))),
+            None => Address::parse(text, base),
+        }
     }
 
     /// The path of this address below `prefix`, which is empty where both are the same; `None` if
@@ -267,8 +281,6 @@ impl fmt::Display for Address {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
 
     fn local(path: &str) -> Address {
@@ -288,6 +300,8 @@ mod tests {
             let found = Address::parse(text, &base).unwrap();
             assert_eq!(found.to_string(), expected, "{text}");
         }
+        let literal = Address::parse_as_fsspec("file:///y/a%20b.nc", &base).unwrap();
+        assert_eq!(literal, local("/y/a%20b.nc"));
         for text in ["../../../a", "file://host/a", "ftp://h/a", "zip://a::/b"] {
             assert!(Address::parse(text, &base).is_err(), "{text}");
         }

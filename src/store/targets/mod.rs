@@ -49,11 +49,16 @@ const FOREIGN_TTL: Duration = Duration::from_secs(60);
 /// answer would each wait as long for the next one.
 const FAILED: Duration = Duration::from_secs(5);
 
+/// Parses the address of a target, which may be a path from the directory of another address.
+type ParseAddress = fn(&str, &Address) -> Result<Address, StoreError>;
+
 /// Decides which targets are read, and reads them. Shared by all requests of a mount.
 #[derive(Debug)]
 pub(in crate::store) struct Targets {
     /// The directory or prefix that the set lies in.
     home: Home,
+    /// How addresses of targets are parsed.
+    parse: ParseAddress,
     allowed: Vec<AllowedPrefix>,
     options: OpenOptions,
     /// Stores of the prefixes, by the directory or the root of the server, opened when they are needed.
@@ -85,10 +90,11 @@ impl Home {
 }
 
 impl Targets {
-    /// The targets of a set that lies in `home`. Sends no request.
-    pub(in crate::store) fn new(home: Home, options: &OpenOptions) -> Targets {
+    /// The targets of a set that lies in `home`, whose addresses `parse` parses. Sends no request.
+    pub(in crate::store) fn new(home: Home, parse: ParseAddress, options: &OpenOptions) -> Targets {
         Targets {
             home,
+            parse,
             allowed: options.allowed_references.clone(),
             options: options.clone(),
             opened: OpenedStores::new(FAILED),
@@ -164,7 +170,7 @@ impl Targets {
 
     /// Why the target at `text` is not read; `None` if it is.
     pub(in crate::store) fn refusal(&self, text: &str) -> Option<String> {
-        let address = match Address::parse(text, &self.home.address) {
+        let address = match (self.parse)(text, &self.home.address) {
             Ok(address) => address,
             Err(error) => return Some(error.to_string()),
         };
@@ -189,7 +195,7 @@ impl Targets {
 
     /// The prefix that `text` lies in, for the list of those that are not read.
     pub(in crate::store) fn directory_of(&self, text: &str) -> String {
-        let address = Address::parse(text, &self.home.address);
+        let address = (self.parse)(text, &self.home.address);
         address.map_or_else(
             |error| error.to_string(),
             |found| found.parent().to_string(),
@@ -230,7 +236,7 @@ impl Targets {
         if let Some(reason) = self.refusal(text) {
             return Err(StoreError::denied(key, reason));
         }
-        let address = Address::parse(text, &self.home.address)?;
+        let address = (self.parse)(text, &self.home.address)?;
         let place = self.place_of(&address);
         let store = self.store_of(&place)?;
         let shown = address.to_string();

@@ -49,7 +49,7 @@ impl Sample {
             sharing,
             ..OpenOptions::default()
         };
-        Targets::new(home, &options)
+        Targets::new(home, Address::parse, &options)
     }
 
     fn set(&self) -> ObjectMeta {
@@ -121,7 +121,7 @@ fn a_set_may_lie_below_the_root_of_its_store() {
             Arc::new(store),
         )
     };
-    let targets = Targets::new(home, &OpenOptions::default());
+    let targets = Targets::new(home, Address::parse, &OpenOptions::default());
     for address in ["data/a", &sample.text("set/data/a")] {
         let read = sample.read(&targets, &whole(address));
         assert_eq!(read.unwrap(), "0123456789", "{address}");
