@@ -239,7 +239,11 @@ fn hint(member: &str) -> &'static str {
             "; in this view chunks are not encoded, so that a new array has no codec but `bytes` \
              (little-endian), and no compressor"
         }
-        "chunk_grid" | "storage_transformers" => {
+        "chunk_grid" => {
+            "; chunks of equal lengths have a regular grid, and new arrays with shards are made through \
+             --view keys --shards keep"
+        }
+        "storage_transformers" => {
             "; new arrays with shards are made through --view keys --shards keep"
         }
         _ => "",
