@@ -143,7 +143,7 @@ impl Shared {
         }
         if self.client.is_offline {
             if !absences.has_listed(key)
-                && let Some(listed) = self.kept_names_around(key).await
+                && let Some(listed) = self.kept_names_around(&key.parent(), key.name()).await
             {
                 absences.put_all(&key.parent(), listed);
             }
@@ -170,11 +170,14 @@ impl Shared {
         Some(self.listed_in(prefix, (&start, after.as_bytes()), page))
     }
 
-    /// The page around `key` among the kept pages of a listing. They are read from the first one on, because each page has
-    /// the token by which the next one is found.
-    async fn kept_names_around(&self, key: &Key) -> Option<ListedNames> {
-        let prefix = key.parent();
-        let start = self.client.start_of(&prefix)?;
+    /// The page around `name` among the kept pages of a listing of the names below `prefix`. They are read from the first
+    /// one on, because each page has the token by which the next one is found.
+    pub(super) async fn kept_names_around(
+        &self,
+        prefix: &Prefix,
+        name: &[u8],
+    ) -> Option<ListedNames> {
+        let start = self.client.start_of(prefix)?;
         let (mut after, mut token) = (Vec::new(), None);
         loop {
             let request = PageRequest {
@@ -184,9 +187,9 @@ impl Shared {
             };
             let page = self.page(request).await.ok()?;
             let last = last_name(&page, &start);
-            if page.token.is_none() || key.name() <= last.as_slice() {
-                let listed = self.listed_in(&prefix, (&start, &after), page);
-                return listed.covers(key.name()).then_some(listed);
+            if page.token.is_none() || name <= last.as_slice() {
+                let listed = self.listed_in(prefix, (&start, &after), page);
+                return listed.covers(name).then_some(listed);
             }
             // Pages that go back would be read again and again.
             if last <= after {

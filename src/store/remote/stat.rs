@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use futures_util::join;
 
+use super::attempts::OFFLINE;
 use super::documents::is_no_prefix;
 use super::failure::Failure;
 use super::pages::{PageRequest, no_end};
@@ -46,6 +47,30 @@ impl Shared {
         })
     }
 
+    /// Whether some key begins with `prefix`, as kept listings of it or of the prefix above show: `start` is its path.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if none is kept, because some key may begin with the prefix.
+    async fn is_kept_prefix(&self, prefix: &Prefix, start: String) -> Result<bool, StoreError> {
+        let of_all = PageRequest {
+            start,
+            ..PageRequest::default()
+        };
+        if let Ok(page) = self.page(of_all).await {
+            let has = !page.names.objects.is_empty() || !page.names.common_prefixes.is_empty();
+            if has || page.token.is_none() {
+                return Ok(has);
+            }
+        }
+        if let Some(key) = prefix.to_key() {
+            let name = [key.name(), b"/"].concat();
+            if let Some(listed) = self.kept_names_around(&key.parent(), &name).await {
+                return Ok(listed.names.contains(&name));
+            }
+        }
+        Err(Failure::unusable(OFFLINE).into_error(prefix, false))
+    }
+
     /// Whether some key begins with `prefix`. `false` if the server refuses to list names.
     pub(super) async fn has_names(&self, prefix: &Prefix) -> Result<bool, StoreError> {
         let Some(start) = self.client.start_of(prefix) else {
@@ -61,14 +86,8 @@ impl Shared {
         let has = loop {
             let page = match self.page(request.clone()).await {
                 Ok(page) => page,
-                // The first page of a listing may be kept.
-                Err(_) if self.client.is_offline && request.most.is_some() => {
-                    request.most = None;
-                    continue;
-                }
-                // No answer is kept, so that some key may begin with the prefix.
-                Err(failure @ Failure::Unusable(_)) if self.client.is_offline => {
-                    return Err(failure.into_error(prefix, false));
+                Err(Failure::Unusable(problem)) if problem == OFFLINE => {
+                    return self.is_kept_prefix(prefix, request.start).await;
                 }
                 Err(
                     Failure::Absent
