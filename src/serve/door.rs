@@ -5,8 +5,8 @@ use base64::engine::general_purpose::STANDARD;
 use hyper::header::{AUTHORIZATION, HeaderValue, ORIGIN};
 use hyper::{HeaderMap, Request};
 
-use super::cors::Origin;
 use super::host::Hosts;
+use super::origin::Origin;
 use super::session::Sessions;
 use super::token::Token;
 

@@ -3,7 +3,7 @@
 //! A request passes these files in turn:
 //!
 //! * `server`, `connection`, `tls`: the threads, the sockets, and the bounds of what a client may take;
-//! * `host`, `token`, `session`, `door`, `cors`: whether the client may ask at all;
+//! * `host`, `token`, `session`, `door`, `origin`, `cors`: whether the client may ask at all;
 //! * `path`: the names in a URL;
 //! * `routes`: which of the following answers; `served`: what they share; `found`, `opened`: what is at a path;
 //! * `file`, with `conditions`, `range`, `parts`, `content_type`, `gzip` and `pieces`: the bytes of a file;
@@ -32,6 +32,7 @@ mod gzip;
 mod host;
 mod metrics;
 mod opened;
+mod origin;
 mod pages;
 mod parts;
 mod path;
@@ -50,8 +51,8 @@ mod token;
 mod webdav;
 
 pub use connection::Bounds;
-pub use cors::Origin;
 pub use host::Hosts;
+pub use origin::Origin;
 pub use server::{ServeError, Server, ServerOptions};
 pub use tls::{Tls, TlsError};
 pub use token::{Token, TokenError};

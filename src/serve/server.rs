@@ -15,12 +15,12 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use super::connection::{self, Bounds};
-use super::cors::Origin;
 use super::counters::HttpCounters;
 use super::door::Door;
 use super::found::Lookups;
 use super::host::Hosts;
 use super::opened::OpenedFiles;
+use super::origin::Origin;
 use super::pieces::PieceMemory;
 use super::served::Served;
 use super::session::Sessions;
