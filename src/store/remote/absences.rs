@@ -203,12 +203,13 @@ impl Absences {
         listed.is_some_and(|listed| self.trust.covers(listed.checked))
     }
 
-    /// Whether the names around `key` were listed, and the listing is trusted.
-    pub(super) fn has_listed(&self, key: &Key) -> bool {
+    /// Whether a trusted listing of the names around `name`, in `prefix`, has it; `None` if there is no such listing. The
+    /// name of a prefix has a slash at its end.
+    pub(super) fn lists(&self, prefix: &Prefix, name: &[u8]) -> Option<bool> {
         let by_prefix = self.by_prefix.lock();
-        let watched = by_prefix.peek(&key.parent());
-        let listed = watched.and_then(|watched| watched.listed.as_ref());
-        listed.is_some_and(|listed| self.trust.covers(listed.checked) && listed.covers(key.name()))
+        let listed = by_prefix.peek(prefix)?.listed.as_ref()?;
+        let is_here = self.trust.covers(listed.checked) && listed.covers(name);
+        is_here.then(|| listed.names.contains(name))
     }
 
     /// Remembers a listing of names below `prefix`.

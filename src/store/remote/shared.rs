@@ -142,12 +142,9 @@ impl Shared {
             return absences.has(key);
         }
         if self.client.is_offline {
-            if !absences.has_listed(key)
-                && let Some(listed) = self.kept_names_around(&key.parent(), key.name()).await
-            {
-                absences.put_all(&key.parent(), listed);
-            }
-        } else if let Some(task) = absences.take_listing(key) {
+            return self.lists_offline(key, b"").await == Some(false);
+        }
+        if let Some(task) = absences.take_listing(key) {
             let listed = self.list_around(key, &task.prefix).await;
             task.finish(listed);
         }
@@ -170,13 +167,32 @@ impl Shared {
         Some(self.listed_in(prefix, (&start, after.as_bytes()), page))
     }
 
-    /// The page around `name` among the kept pages of a listing of the names below `prefix`. They are read from the first
-    /// one on, because each page has the token by which the next one is found.
-    pub(super) async fn kept_names_around(
-        &self,
-        prefix: &Prefix,
-        name: &[u8],
-    ) -> Option<ListedNames> {
+    /// Whether kept pages have the object at `key`, or with a slash as `end` names below it. `None` if they do not show it.
+    pub(super) async fn lists_offline(&self, key: &Key, end: &[u8]) -> Option<bool> {
+        let (mut prefix, mut name) = (key.parent(), [key.name(), end].concat());
+        let mut is_above = false;
+        loop {
+            let absences = &self.remembered.absences;
+            if absences.lists(&prefix, &name).is_none()
+                && let Some(listed) = self.kept_names_around(&prefix, &name).await
+            {
+                absences.put_all(&prefix, listed);
+            }
+            match absences.lists(&prefix, &name) {
+                // Something is below a prefix that the key is in.
+                Some(true) if is_above => return None,
+                Some(has) => return Some(has),
+                None => {}
+            }
+            let above = prefix.to_key()?;
+            (prefix, name) = (above.parent(), [above.name(), b"/"].concat());
+            is_above = true;
+        }
+    }
+
+    /// The page around `name` among the kept pages of the names in `prefix`. They are read from the first one on, because
+    /// each page has the token by which the next one is found.
+    async fn kept_names_around(&self, prefix: &Prefix, name: &[u8]) -> Option<ListedNames> {
         let start = self.client.start_of(prefix)?;
         let (mut after, mut token) = (Vec::new(), None);
         loop {

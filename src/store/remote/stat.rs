@@ -62,11 +62,10 @@ impl Shared {
                 return Ok(has);
             }
         }
-        if let Some(key) = prefix.to_key() {
-            let name = [key.name(), b"/"].concat();
-            if let Some(listed) = self.kept_names_around(&key.parent(), &name).await {
-                return Ok(listed.names.contains(&name));
-            }
+        if let Some(key) = prefix.to_key()
+            && let Some(has) = self.lists_offline(&key, b"/").await
+        {
+            return Ok(has);
         }
         Err(Failure::unusable(OFFLINE).into_error(prefix, false))
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::Address;
+use super::address::Address;
 use crate::store::{Store, StoreError};
 
 /// Stores by the directory or the root of the server.

@@ -257,11 +257,13 @@ mod tests {
         keep("z/e/", None, &page_of(&["z/e/1"], &[], Some("t")));
         let store = store(cache.path(), true);
         // Pages are read again where another page than the last one is needed.
-        for absent in ["c/4", "c/0", "c/2", "c/8", "c/7", "c", "c/10", "e/0", "f"] {
+        for absent in [
+            "c/4", "c/0", "c/2", "c/8", "c/7", "c", "c/10", "e/0", "f", "d/0", "d/g/0",
+        ] {
             let opened = store.open(&key(absent));
             assert!(opened.unwrap().is_none(), "{absent}");
         }
-        for unknown in ["e/2", "d/0"] {
+        for unknown in ["e/2", "c/7/0"] {
             store.open(&key(unknown)).unwrap_err();
         }
         let is_prefix = |path: &str| {
