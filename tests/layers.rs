@@ -104,7 +104,7 @@ const OUTSIDE: [(&str, &str); 65] = [
         "thiserror",
         "store budget buffers error export serve fuse cli",
     ),
-    ("twox_hash", "store codec"),
+    ("twox_hash", "store codec export"),
     ("unicode_normalization", "plain"),
     ("unicode_width", "cli"),
     ("zstd_safe", "store codec"),

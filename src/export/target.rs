@@ -11,6 +11,7 @@ use std::time::SystemTime;
 
 use rustix::fs::{FlockOperation, flock, syncfs};
 use tempfile::{NamedTempFile, TempPath};
+use twox_hash::XxHash3_128;
 
 use super::ExportError;
 
@@ -74,12 +75,14 @@ impl Target {
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Err(ExportError::Busy(root.to_owned()));
         }
+        // A hash, because the URL of a store may have secrets.
+        let subject = format!("{:032x}\n", XxHash3_128::oneshot(subject)).into_bytes();
         let said = unfinished.join(SUBJECT);
         match fs::read(&said) {
             Ok(before) if before == subject => {}
             Ok(_) => return Err(ExportError::Another(root.to_owned())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                write_whole(&unfinished, &said, subject).map_err(failed)?;
+                write_whole(&unfinished, &said, &subject).map_err(failed)?;
             }
             Err(error) => return Err(failed(error)),
         }
