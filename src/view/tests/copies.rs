@@ -67,3 +67,36 @@ fn the_same_documents_are_copied_once() {
     let (first, made) = (opened(), misses());
     assert_eq!((opened(), misses()), (first, made));
 }
+
+#[test]
+fn the_document_of_an_array_that_comes_to_a_known_path_is_edited() {
+    let group = text(&json!({"zarr_format": 3, "node_type": "group", "attributes": {}}));
+    let plain = text(&array(&[8], &[8], &plain()));
+    for before in [None, Some(group), Some(plain)] {
+        for asks in [&["g/t/zarr.json"][..], &["g/t"], &["g/t/c/0"], &["g"], &[]] {
+            let fixture = fixture(ViewOptions::default());
+            fixture.put_old("g/t/other", b"o");
+            if let Some(before) = &before {
+                fixture.put_old("g/t/zarr.json", before);
+            }
+            for path in asks {
+                let found = fixture.find(path).unwrap();
+                if path.ends_with("json") && found.is_some() {
+                    fixture.json(path);
+                }
+            }
+            fixture.put_old("g/t/zarr.json", &text(&array(&[8], &[4], &sharded())));
+            let mut shown = fixture.read("g/t/zarr.json");
+            if let Err(Error::Stale) = shown {
+                // The document was shown as it is stored before, and the kernel looks again.
+                shown = fixture.read("g/t/zarr.json");
+            }
+            let shown: Value = serde_json::from_slice(&shown.unwrap()).unwrap();
+            assert_eq!(shown["codecs"], super::plain(), "{before:?} {asks:?}");
+            assert_eq!(
+                shown["chunk_grid"]["configuration"]["chunk_shape"],
+                json!([2])
+            );
+        }
+    }
+}
