@@ -69,15 +69,20 @@ impl Core {
                 // The file is closed before the kernel opens it again, because this handle is not read.
                 file.close();
                 drop((file, lock));
-                return reply.refuse(errno);
+                let refuse = move |_| reply.refuse(errno);
+                // If a document has changed, the notice makes the view look at its array again, so that the next lookup
+                // finds the current one.
+                return match self.awaited_document(ino) {
+                    Some(vnode) => self.notices.after(Notice::StaleNames(vnode), refuse),
+                    None => refuse(true),
+                };
             }
         };
         let mode = reply.with(|reply| self.mode(ino, &file, reply));
         // The file may be closed, which takes the lock, before the reply has returned.
         drop(lock);
         let opened = OpenedFile::new(ino, file, attributes);
-        let vnode = (self.notices.are_behind()).then(|| self.versions.vnode(ino));
-        let Some(vnode) = vnode.flatten() else {
+        let Some(vnode) = self.awaited_document(ino) else {
             return self.reply_settled(opened, flags, mode, reply);
         };
         let core = Arc::clone(self);
@@ -91,6 +96,12 @@ impl Core {
             // With the old names, the program could take a chunk for absent.
             reply.refuse(Errno::ESTALE);
         });
+    }
+
+    /// The vnode of `ino`, if there may be a notice for it that was not sent yet.
+    fn awaited_document(&self, ino: u64) -> Option<VnodeId> {
+        let vnode = (self.notices.are_behind()).then(|| self.versions.vnode(ino));
+        vnode.flatten()
     }
 
     /// Replies with a handle of `opened`, the inode of which stands for the version that was opened.
