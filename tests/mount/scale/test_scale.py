@@ -10,8 +10,6 @@ import pytest
 
 from support import shards
 
-pytestmark = pytest.mark.alone
-
 MIB = 1 << 20
 BOUND = 128 * MIB
 DEFAULT = [("1shard-flat", "keys"), ("16shards-nested", "chunks")]
