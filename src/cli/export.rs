@@ -98,7 +98,7 @@ pub(super) fn export(config: &ShownConfig, export: &ExportConfig) -> Result<(), 
     }
 }
 
-/// What is exported: the store, the path in the view, and the options of the view.
+/// The subject of an export: the store, the path in the view, and the options of the view.
 fn subject(config: &ShownConfig) -> Vec<u8> {
     let options = config.view.text();
     let names = [config.store.as_os_str(), &config.path].map(OsStrExt::as_bytes);

@@ -33,7 +33,7 @@ pub struct Export<'a> {
     pub directory: &'a Path,
     /// Whether an earlier export was interrupted: files that it has written are left as they are.
     pub resume: bool,
-    /// What is exported. An export can be resumed only by one of the same subject.
+    /// The store and the options of what is exported. An export can be resumed only by one of the same subject.
     pub subject: &'a [u8],
     /// The files that are written at once.
     pub n_files_at_once: usize,

@@ -39,13 +39,13 @@ struct State {
     waiting: BTreeSet<Notice>,
     /// The notice that the thread is sending.
     telling: Option<Notice>,
-    /// What is done once the kernel has got a notice.
+    /// Actions that wait until the kernel has got a notice.
     afterwards: Vec<(Notice, Afterwards)>,
     is_running: bool,
     has_ended: bool,
 }
 
-/// What is done after a notice: its argument says whether the kernel has got the notice.
+/// An action after a notice. Its argument says whether the kernel has got the notice.
 type Afterwards = Box<dyn FnOnce(bool) + Send>;
 
 impl State {
@@ -118,7 +118,7 @@ impl Shared {
         }
     }
 
-    /// Does what waits for `notice`, unless the notice has to be sent once more.
+    /// Calls the actions that wait for `notice`, unless the notice has to be sent once more.
     fn go_on_after<'s>(
         &'s self,
         notice: Notice,
