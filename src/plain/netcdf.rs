@@ -80,7 +80,7 @@ pub(super) fn file(group: &Group, options: &Options) -> Result<GroupFile, Format
     if exceeds && !has_records {
         return hdf5::file(group, Convention::NetCdf);
     }
-    classic_file(group, Cdf::Two, options)
+    laid_out(group, found)
 }
 
 /// Lays out the arrays that are directly in `group` as a file of version `least` if they fit, else
@@ -94,11 +94,16 @@ pub(super) fn classic_file(
     least: Cdf,
     options: &Options,
 ) -> Result<GroupFile, FormatError> {
+    laid_out(group, classic(group, least, options)?)
+}
+
+/// The file of these arrays of `group`.
+fn laid_out(group: &Group, found: Classic<'_>) -> Result<GroupFile, FormatError> {
     let Classic {
         variables,
         choice,
         mut omitted,
-    } = classic(group, least, options)?;
+    } = found;
     let (dimensions, placed) = dimensions(variables, &choice, &mut omitted);
     if placed.is_empty() && !group.arrays.is_empty() {
         let reason = omitted.into_iter().next();
