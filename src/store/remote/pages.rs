@@ -50,6 +50,13 @@ pub(super) struct Page {
     pub(super) is_kept: bool,
 }
 
+impl Page {
+    /// Whether there is a name in it.
+    pub(super) fn has_names(&self) -> bool {
+        !self.names.objects.is_empty() || !self.names.common_prefixes.is_empty()
+    }
+}
+
 impl RemoteClient {
     /// One page of names.
     pub(super) async fn page(&self, request: &PageRequest) -> Result<Page, Failure> {

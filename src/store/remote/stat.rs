@@ -57,7 +57,7 @@ impl Shared {
             ..PageRequest::default()
         };
         if let Ok(page) = self.page(of_all).await {
-            let has = !page.names.objects.is_empty() || !page.names.common_prefixes.is_empty();
+            let has = page.has_names();
             if has || page.token.is_none() {
                 return Ok(has);
             }
@@ -99,7 +99,7 @@ impl Shared {
                 }
             };
             asked = asked.min(page.asked);
-            let has = !page.names.objects.is_empty() || !page.names.common_prefixes.is_empty();
+            let has = page.has_names();
             match page.token {
                 // Names may follow a page without names, whose own may be ones that no path has.
                 Some(_) if !has && begun.elapsed() >= self.client.deadline => {
