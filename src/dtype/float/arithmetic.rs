@@ -61,24 +61,13 @@ impl FloatFormat {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{FLOAT16, FLOAT32};
+    use super::super::{FLOAT16, FLOAT32, FORMATS};
     use super::*;
 
-    const NAMES: [&str; 13] = [
-        "float16",
-        "bfloat16",
-        "float8_e3m4",
-        "float8_e4m3",
-        "float8_e5m2",
-        "float8_e4m3fn",
-        "float8_e4m3fnuz",
-        "float8_e4m3b11fnuz",
-        "float8_e5m2fnuz",
-        "float8_e8m0fnu",
-        "float6_e2m3fn",
-        "float6_e3m2fn",
-        "float4_e2m1fn",
-    ];
+    /// The formats of at most two bytes, whose numbers can all be tried.
+    fn narrow() -> impl Iterator<Item = (&'static str, FloatFormat)> {
+        FORMATS.into_iter().filter(|(_, format)| format.bytes <= 2)
+    }
 
     /// All codes of a format.
     fn codes(format: FloatFormat) -> std::ops::Range<u64> {
@@ -92,8 +81,7 @@ mod tests {
 
     #[test]
     fn numbers_are_next_to_each_other_in_their_order() {
-        for name in NAMES {
-            let format = FloatFormat::of_name(name).unwrap();
+        for (name, format) in narrow() {
             let values = codes(format).map(|code| format.value(code));
             let mut values: Vec<_> = values.filter(|value| value.is_finite()).collect();
             values.sort_by(f64::total_cmp);
@@ -108,8 +96,7 @@ mod tests {
 
     #[test]
     fn every_number_of_a_format_comes_back() {
-        for name in NAMES {
-            let format = FloatFormat::of_name(name).unwrap();
+        for (name, format) in narrow() {
             for code in codes(format) {
                 let value = format.value(code);
                 let back = format.of_value(value).unwrap();
